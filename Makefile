@@ -73,7 +73,7 @@ include $(sort $(wildcard libpem/*/build.mk libpem/sources/*/build.mk))
 include $(addsuffix /build.mk,cli viz-export viz-export/page examples)
 include agents/page/build.mk
 include $(sort $(wildcard agents/page-size/*/build.mk)) $(addsuffix /build.mk,agents/settings agents/trial agents/models agents/explore \
-  agents/rates agents/rates/program)
+  agents/rates/program)
 include $(addsuffix /build.mk,lab tests tests/programs tests/zoo bench tools)
 endif
 

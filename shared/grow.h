@@ -36,4 +36,20 @@ static inline int pem_grow(void *array, size_t element_bytes, size_t needed, siz
 	return 0;
 }
 
+/* The same, and until there are needed elements, add some of zeros to the *count that there are. */
+static inline int pem_grow_zeros(void *array, size_t element_bytes, size_t needed, size_t *count,
+				 size_t *capacity)
+{
+	char *elements;
+
+	if (needed <= *count)
+		return 0;
+	if (pem_grow(array, element_bytes, needed, capacity))
+		return -ENOMEM;
+	memcpy(&elements, array, sizeof(elements));
+	memset(elements + *count * element_bytes, 0, (needed - *count) * element_bytes);
+	*count = needed;
+	return 0;
+}
+
 #endif

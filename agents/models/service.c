@@ -191,11 +191,13 @@ void model_service__estimate(const struct model_service *s, struct model_estimat
 				     .intervals = s->intervals,
 				     .lost_intervals = s->lost_intervals,
 				     .busy_ns = s->busy_ns};
+	e->has_rate = s->items && s->busy_ns > 0 && s->intervals >= MODEL_INTERVALS_MIN;
+	if (e->has_rate)
+		e->range.rate = 1e9 * (double)s->items / s->busy_ns;
 	if (s->batch_count < MODEL_INTERVALS_MIN || s->items == 0 || !(s->busy_ns > 0) ||
 	    share > LOST_MAX || !find_interval(s->batches, s->batch_count, &low, &high))
 		return;
 	e->known = true;
-	e->range.rate = 1e9 * (double)s->items / s->busy_ns;
 	e->range.low = fmin(1e9 * low, e->range.rate);
 	e->range.high = fmax(1e9 * high, e->range.rate);
 	if (share > 0)

@@ -58,7 +58,11 @@ struct model_service {
 };
 
 struct model_estimate {
-	/* false: too little was observed, or too much was lost; all members below intervals are 0.
+	/* Is range.rate known? Its interval may be unknown all the same: then known is false. */
+	bool has_rate;
+	/*
+	 * false: too little was observed, or too much was lost; all members below intervals but
+	 * range.rate are 0.
 	 */
 	bool known;
 	uint64_t items, intervals; /* that the estimate rests on */

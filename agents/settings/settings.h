@@ -7,6 +7,7 @@
  *	files.c		configuration files: lines.c and tree.c find a value in their text
  *	pragma.c	SQLite; postgres.c and redis.c: servers; kernel.c: sysctl and control groups
  *	program.c	a program of the user's that sets and gets
+ *	pipes.h		sizes of pipes of processes that run, which nothing restores
  *
  * Nothing here prints. An agent is used by one thread at a time; no function may be called from a
  * signal handler. Each may block: on disks, on a database for 10 s, on a server for 5 s an answer,

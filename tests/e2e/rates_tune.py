@@ -157,7 +157,7 @@ def a_pipe_that_is_not_found():
     "a run in which a pipe was not resized is no evidence"
     command = Command()
     command.observe()
-    command.change("update directive set text = '1048576 5:other cat' where text like '1048576 %'")
+    command.change("update directive set text = '1048576 other/cat' where text like '1048576 %'")
     found = {"purpose": "control"}
     while found["purpose"] != "treated":
         found, sizes, err = command.tune()
@@ -169,8 +169,8 @@ def a_pipe_that_is_not_found():
 @test
 def directives_that_are_not_valid():
     "text that is not a directive is not applied, and the command runs alone"
-    for text in ("", "x", "1048576 4", "1048576 4294967295:head cat", "0 4:head cat", "1048576 4:head", "99999999999999999999 4:head cat",
-                 "-1 4:head cat", "1048576 1 1 4 head cat", "1048576 64:" + 64 * "x" + " cat", "1048576 4:head " + 64 * "x"):
+    for text in ("", "x", "1048576", "1048576 head cat", "0 head/cat", "1048576 head/", "99999999999999999999 head/cat",
+                 "-1 head/cat", "1048576 1 1 4 head cat", "1048576 " + 64 * "x" + "/cat", "1048576 head/" + 64 * "x", "1048576 head/cat/x"):
         command = Command()
         command.observe()
         command.change("update directive set text = '%s' where text like '1048576 %%'" % text)

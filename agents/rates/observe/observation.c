@@ -61,16 +61,10 @@ static struct rate_process *stage_of(struct rate_observation *o,
 				     const struct pem_pass_process *process, uint64_t now_ns)
 {
 	struct rate_process *stage;
-	size_t count = process->number + 1ul;
 
-	if (count > o->seen.process_count) {
-		if (pem_grow(&o->seen.processes, sizeof(*o->seen.processes), count,
-			     &o->process_capacity))
-			return NULL;
-		memset(o->seen.processes + o->seen.process_count, 0,
-		       (count - o->seen.process_count) * sizeof(*o->seen.processes));
-		o->seen.process_count = count;
-	}
+	if (pem_grow_zeros(&o->seen.processes, sizeof(*o->seen.processes), process->number + 1ul,
+			   &o->seen.process_count, &o->process_capacity))
+		return NULL;
 	stage = o->seen.processes[process->number];
 	if (stage)
 		return stage;
@@ -294,10 +288,15 @@ int rate_observation__take(struct rate_observation *o, const struct pem_record *
 void rate_observation__lose(struct rate_observation *o)
 {
 	struct rate_thread *t;
+	size_t i;
 
 	for (t = o->threads; t; t = t->next)
 		if (t->doing != RATE_DOINGS)
 			change(o, t, RATE_UNTOLD, o->now_ns);
+	/* Also of those that are not arranged as stages yet. */
+	for (i = 0; i < o->seen.process_count; i++)
+		if (o->seen.processes[i])
+			o->seen.processes[i]->has_lost = true;
 }
 
 void rate_observation__update(struct rate_observation *o, uint64_t now_ns)
@@ -322,16 +321,6 @@ void rate_observation__update(struct rate_observation *o, uint64_t now_ns)
 uint64_t rate_process__service_ns(const struct rate_process *stage)
 {
 	return stage->ns[RATE_RUNS] + stage->ns[RATE_WAITS] + stage->ns[RATE_SLEEPS];
-}
-
-uint64_t rate_process__blocked_in_ns(const struct rate_process *stage)
-{
-	return stage->ns[RATE_BLOCKED_IN] + stage->polled_in_ns;
-}
-
-uint64_t rate_process__blocked_out_ns(const struct rate_process *stage)
-{
-	return stage->ns[RATE_BLOCKED_OUT] + stage->polled_out_ns;
 }
 
 uint64_t rate_process__held_ns(const struct rate_process *stage)

@@ -67,7 +67,7 @@ struct rate_pipe {
 
 struct rate_process {
 	const struct pem_pass_process *process;
-	/* Its name, made unique among stages. "": it is not a stage yet. */
+	/* The caller's: a name that is unique among stages. */
 	char name[RATE_STAGE_BYTES];
 	uint64_t begin_ns, end_ns; /* of its first record, and of its last */
 	bool has_ended;
@@ -92,15 +92,18 @@ struct rate_process {
 	uint64_t held_ns[RATE_DOINGS];
 	uint32_t level; /* in the order of stages */
 	bool is_listed; /* among the stages */
+	bool has_lost; /* records, since the last interval of service that was complete */
 	void *user; /* the caller's; NULL at first */
 };
 
 /*
  * An interval of service of a stage: it dealt with bytes in one read or write, and took service_ns
- * for it. bytes 0: work without an operation, such as that after the end of the input. Returns 0 or
- * -ENOMEM, which rate_observation__take returns.
+ * for it. bytes 0: work without an operation, such as that after the end of the input. has_lost:
+ * records were lost, so that both may be wrong. Returns 0 or -ENOMEM, which
+ * rate_observation__take returns.
  */
-typedef int rate_served(void *arg, struct rate_process *stage, uint64_t bytes, uint64_t service_ns);
+typedef int rate_served(void *arg, struct rate_process *stage, uint64_t bytes, uint64_t service_ns,
+			bool has_lost);
 
 struct rate_observation;
 
@@ -137,25 +140,21 @@ void rate_observation__free(struct rate_observation *o);
 int rate_observation__take(struct rate_observation *o, const struct pem_record *record,
 			   const struct pem_around *around);
 const struct rate_observed *rate_observation__seen(const struct rate_observation *o);
-/* Records were lost: what stages do is unknown, until records tell again. */
+/*
+ * Records were lost: what stages do is unknown, until records tell again, and intervals of service
+ * that are open may be wrong.
+ */
 void rate_observation__lose(struct rate_observation *o);
 /* Bring the times of all stages up to now_ns, a time of the pass. */
 void rate_observation__update(struct rate_observation *o, uint64_t now_ns);
 
-/* Work out which processes are stages, their names and their order. Returns 0 or -ENOMEM. */
+/* Work out which processes are stages, and their order. Returns 0 or -ENOMEM. */
 int rate_observation__arrange(struct rate_observation *o);
 
-/*
- * Write a name that is unique among stages: the stage's own, or its number if it has none. same:
- * how many stages before it have this name.
- */
-void rate_process__name(char name[RATE_STAGE_BYTES], const char *own, uint32_t number, size_t same);
 /* The inode of a pipe; 0: it has a name (a FIFO). */
 uint64_t rate_pipe__inode(const struct rate_pipe *pipe);
 /* The time that the stage spent on service so far. */
 uint64_t rate_process__service_ns(const struct rate_process *stage);
-uint64_t rate_process__blocked_in_ns(const struct rate_process *stage);
-uint64_t rate_process__blocked_out_ns(const struct rate_process *stage);
 /* How long the last stages waited for it, whatever it did. */
 uint64_t rate_process__held_ns(const struct rate_process *stage);
 #endif

@@ -124,31 +124,7 @@ static void sort_stages(struct rate_observation *o)
 		qsort(o->seen.stages, o->seen.stage_count, sizeof(*o->seen.stages), by_level);
 }
 
-void rate_process__name(char name[RATE_STAGE_BYTES], const char *own, uint32_t number, size_t same)
-{
-	if (!*own)
-		snprintf(name, RATE_STAGE_BYTES, "%u", number);
-	else if (same)
-		snprintf(name, RATE_STAGE_BYTES, "%s#%zu", own, same + 1);
-	else
-		snprintf(name, RATE_STAGE_BYTES, "%s", own);
-}
-
-static void name_stages(struct rate_observation *o)
-{
-	struct rate_process **stages = o->seen.stages;
-	size_t i, k, same;
-
-	for (i = 0; i < o->seen.stage_count; i++) {
-		const struct pem_pass_process *process = stages[i]->process;
-
-		for (k = same = 0; k < i; k++)
-			same += !strcmp(stages[k]->process->name, process->name);
-		rate_process__name(stages[i]->name, process->name, process->pid, same);
-	}
-}
-
-static int arrange(struct rate_observation *o)
+int rate_observation__arrange(struct rate_observation *o)
 {
 	int rc = o->is_changed ? find_queues(o) : 0;
 
@@ -163,22 +139,13 @@ static int arrange(struct rate_observation *o)
 	return rc;
 }
 
-int rate_observation__arrange(struct rate_observation *o)
-{
-	int rc = arrange(o);
-
-	if (!rc)
-		name_stages(o);
-	return rc;
-}
-
 int rate_order__follow(struct rate_observation *o)
 {
 	/* The more there is to be looked at, the more seldom. */
 	uint64_t pause_ns = ARRANGE_NS + (o->seen.process_count + o->file_count) * ARRANGE_EACH_NS;
 	bool is_due = o->is_changed && o->now_ns - o->arranged_ns >= pause_ns;
 
-	return is_due ? arrange(o) : 0;
+	return is_due ? rate_observation__arrange(o) : 0;
 }
 
 /* --- what the last stages wait for --- */

@@ -36,14 +36,10 @@ static bool is_queue(const struct pem_pass_file *file)
 struct rate_pipe *rate_pipe__of(struct rate_observation *o, const struct pem_pass_file *file)
 {
 	struct rate_pipe *queue;
-	size_t count = file->number + 1ul;
 
-	if (count > o->file_count) {
-		if (pem_grow(&o->files, sizeof(*o->files), count, &o->file_capacity))
-			return NULL;
-		memset(o->files + o->file_count, 0, (count - o->file_count) * sizeof(*o->files));
-		o->file_count = count;
-	}
+	if (pem_grow_zeros(&o->files, sizeof(*o->files), file->number + 1ul, &o->file_count,
+			   &o->file_capacity))
+		return NULL;
 	queue = o->files[file->number];
 	if (!queue && !is_queue(file) && file->kind)
 		queue = &no_queue;
@@ -119,8 +115,11 @@ static int serve(struct rate_observation *o, struct rate_process *stage, uint64_
 	uint64_t service_ns = rate_process__service_ns(stage);
 	int rc = 0;
 
-	if (stage->is_serving && (bytes || service_ns > stage->served_ns))
-		rc = o->served(o->arg, stage, bytes, service_ns - stage->served_ns);
+	if (stage->is_serving && (bytes || service_ns > stage->served_ns)) {
+		rc = o->served(o->arg, stage, bytes, service_ns - stage->served_ns,
+			       stage->has_lost);
+		stage->has_lost = false;
+	}
 	stage->served_ns = service_ns;
 	stage->is_serving = true;
 	return rc;

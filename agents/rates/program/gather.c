@@ -20,17 +20,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a pass needs to tell who waits in which call, on what. */
+/*
+ * What a pass needs to tell who waits in which call, on what. Without the first four nothing is
+ * known: calls, the files that they are on, and who runs.
+ */
+#define NEEDED 4u
 static const char *const events[] = {
-	"OS::Syscall::Enter",   "OS::Syscall::Exit",      "OS::Syscall::File",
-	"OS::Syscall::Ongoing", "OS::Sched::Switch",      "OS::Sched::Wakeup",
-	"OS::Sched::Waking",    "OS::Process::Fork",      "OS::Process::Exec",
-	"OS::Process::Exit",    "OS::Process::Arguments", "OS::Process::ThreadState",
+	"OS::Syscall::Enter", "OS::Syscall::Exit",      "OS::Syscall::File",
+	"OS::Sched::Switch",  "OS::Syscall::Ongoing",   "OS::Sched::Wakeup",
+	"OS::Sched::Waking",  "OS::Process::Fork",      "OS::Process::Exec",
+	"OS::Process::Exit",  "OS::Process::Arguments", "OS::Process::ThreadState",
 };
-/* Without these nothing is known: calls, the files that they are on, and who runs. */
-static const char *const needed[] = {"OS::Syscall::Enter", "OS::Syscall::Exit", "OS::Syscall::File",
-				     "OS::Sched::Switch"};
-#define NEEDED (sizeof(needed) / sizeof(*needed))
 #define EVENTS (sizeof(events) / sizeof(*events))
 #define PARTS (PEM_PASS_BLOCKS | PEM_PASS_MESSAGES) /* that a pass leaves out */
 
@@ -46,16 +46,9 @@ static int begin(struct rates_run *run)
 	return CLI_DONE;
 }
 
-/* Records were lost. */
-static void lose(struct rates_run *run)
-{
-	rates_figures__lose(run);
-	rate_observation__lose(run->observation);
-}
-
 void rates_run__free(struct rates_run *run)
 {
-	rate_pipes__free(run->pipes);
+	settings_pipes__free(run->pipes);
 	rates_figures__free(run);
 	rates_threads__free(run->threads);
 	rate_observation__free(run->observation);
@@ -73,11 +66,11 @@ static int check_trace(struct pem_trace *trace, const char *folder)
 	size_t i;
 
 	for (i = 0; i < NEEDED; i++)
-		if (!pem_model__by_name(model, needed[i]))
+		if (!pem_model__by_name(model, events[i]))
 			return cli_error(CLI_WRONG_INPUT,
 					 "%s has no %s: record with -e "
 					 "OS::Syscall,OS::Sched,OS::Process as root",
-					 folder, needed[i]);
+					 folder, events[i]);
 	return CLI_DONE;
 }
 
@@ -95,13 +88,13 @@ static int read_trace(struct rates_run *run)
 			return cli_fail(rc, &error);
 		if (rc < 0) {
 			cli_say("%s", error.text);
-			lose(run);
+			rate_observation__lose(run->observation);
 			run->lost++;
 			continue;
 		}
 		pem_pass__unknown(run->pass, &unknown);
 		if (unknown.losses != losses)
-			lose(run);
+			rate_observation__lose(run->observation);
 		losses = unknown.losses;
 		run->last_ns = record.time_ns;
 		taken = rate_observation__take(run->observation, &record, &around);
@@ -152,12 +145,6 @@ static void take_record(const struct pem_record *record, void *arg)
 	pthread_mutex_unlock(&run->lock);
 }
 
-struct live {
-	struct rates_run *run;
-	void (*view)(struct rates_run *run);
-	uint64_t shown_ns;
-};
-
 /* Learn of losses. The lock is held. */
 static void count_losses(struct rates_run *run)
 {
@@ -166,7 +153,7 @@ static void count_losses(struct rates_run *run)
 	if (pem_callback__counts(run->callback, &counts) || counts.lost == run->lost)
 		return;
 	run->lost = counts.lost;
-	lose(run);
+	rate_observation__lose(run->observation);
 	if (pem_pass__lose(run->pass))
 		run->error = -ENOMEM;
 }
@@ -190,22 +177,22 @@ static void name_stages(struct rates_run *run)
 
 static void tick(void *arg)
 {
-	struct live *live = arg;
+	struct rates_run *run = arg;
 	uint64_t now_ns = cli_now_ns();
 
 	/* Records are taken in the meantime. */
-	if (live->run->pipes)
-		rate_pipes__look(live->run->pipes);
-	pthread_mutex_lock(&live->run->lock);
-	if (rates_threads__tick(live->run->threads))
-		live->run->error = -ENOMEM;
-	count_losses(live->run);
-	name_stages(live->run);
-	if (now_ns - live->shown_ns >= live->run->request->interval_ms * 1000000) {
-		live->shown_ns = now_ns;
-		live->view(live->run);
+	if (run->pipes)
+		settings_pipes__look(run->pipes);
+	pthread_mutex_lock(&run->lock);
+	if (rates_threads__tick(run->threads))
+		run->error = -ENOMEM;
+	count_losses(run);
+	name_stages(run);
+	if (now_ns - run->shown_ns >= run->request->interval_ms * 1000000) {
+		run->shown_ns = now_ns;
+		rates_report__view(run);
 	}
-	pthread_mutex_unlock(&live->run->lock);
+	pthread_mutex_unlock(&run->lock);
 }
 
 int rates_gather__end(struct rates_run *run)
@@ -232,16 +219,17 @@ int rates_gather__end(struct rates_run *run)
 	return run->error ? cli_error(CLI_FAILED, "no memory to follow the pipeline") : CLI_DONE;
 }
 
-static int watch(struct live *live, struct pem_session *session)
+static int watch(struct rates_run *observed)
 {
-	const struct rates_request *request = live->run->request;
+	const struct rates_request *request = observed->request;
 	struct pem_run_options options = {
 		.size = sizeof(options), .no_preload = 1, .no_follow = request->attach.no_follow};
-	struct cli_run run = {.session = session, .interval_ms = 10, .tick = tick, .arg = live};
+	struct cli_run run = {
+		.session = observed->session, .interval_ms = 10, .tick = tick, .arg = observed};
 	struct pem_error error = {{0}};
 	int rc, status = CLI_DONE;
 
-	live->shown_ns = cli_now_ns();
+	observed->shown_ns = cli_now_ns();
 	if (!request->words[0]) {
 		status = cli_attach__watch((struct cli_attach *)&request->attach, &run,
 					   request->quiet ? NULL : "observing");
@@ -257,89 +245,59 @@ static int watch(struct live *live, struct pem_session *session)
 	return status;
 }
 
-static int open_pass(struct rates_run *run, struct pem_session *session)
-{
-	struct pem_pass_options options = {.size = sizeof(options),
-					   .without = PARTS,
-					   .is_whole_machine = run->request->attach.all};
-	struct pem_error error = {{0}};
-
-	run->pass = pem_pass__new_live(pem_session__model(session), &options, &error);
-	return run->pass ? CLI_DONE : cli_fail(-errno, &error);
-}
-
 /*
  * Programs that ask for the time as often as they can would raise most of the records: only calls
  * that tell something are recorded.
  */
-static int choose_calls(struct pem_event_set *set, struct pem_error *error)
+static int choose_calls(const struct pem_model *model, struct pem_event_set *set,
+			struct pem_error *error)
 {
+	const struct pem_event *enter = pem_model__by_name(model, events[0]);
+	int number = enter ? pem_event__field_by_role(enter, PEM_ROLE_SYSTEM_CALL) : -1;
+	const struct pem_field *field = number < 0 ? NULL : &enter->fields[number];
 	char predicate[2048] = "";
-	const struct pem_field *field = NULL;
 	size_t i, used = 0;
-	int number;
 
-	for (i = 0; !field && i < pem_event_set__count(set); i++) {
-		const struct pem_event *event = pem_event_set__event(set, i);
-
-		number = pem_event__field_by_role(event, PEM_ROLE_SYSTEM_CALL);
-		if (number >= 0 && !strcmp(event->name, "OS::Syscall::Enter"))
-			field = &event->fields[number];
-	}
 	for (i = 0; field && i < field->label_count && used < sizeof(predicate); i++)
 		if (pem_call__kind(field->labels[i].name) != PEM_CALL_OTHER)
 			used += (size_t)snprintf(predicate + used, sizeof(predicate) - used,
 						 "%snumber == %" PRIu64, used ? " || " : "",
 						 field->labels[i].value);
-	return pem_event_set__where_of(set, "OS::Syscall::Enter", predicate, error);
+	return pem_event_set__where_of(set, events[0], predicate, error);
 }
 
 /* Can the kernel deliver what is needed? Prints why not. */
-static int check_events(struct pem_session *session, const struct pem_event_set *set)
+static int check_events(struct pem_session *session, const struct pem_model *model)
 {
 	struct pem_error error = {{0}};
-	size_t i, k;
+	size_t i;
 
-	for (i = 0; i < pem_event_set__count(set); i++) {
-		const struct pem_event *event = pem_event_set__event(set, i);
-
-		for (k = 0; k < NEEDED && strcmp(event->name, needed[k]);)
-			k++;
-		if (k < NEEDED && pem_session__can_deliver(session, event, &error) != 1)
-			return cli_error(CLI_NOT_HERE, "%s is needed: %s", event->name, error.text);
-	}
+	for (i = 0; i < NEEDED; i++)
+		if (pem_session__can_deliver(session, pem_model__by_name(model, events[i]),
+					     &error) != 1)
+			return cli_error(CLI_NOT_HERE, "%s is needed: %s", events[i], error.text);
 	return CLI_DONE;
-}
-
-/* Follow the pipes of the observed processes. A pipe whose size is unknown counts as 64 KiB. */
-static void follow_pipes(struct rates_run *run)
-{
-	const struct cli_attach *attach = &run->request->attach;
-	pid_t roots[RATE_ROOTS_MAX] = {getpid()};
-	size_t i, count = run->request->words[0] != NULL;
-
-	for (i = 0; i < attach->count && count < RATE_ROOTS_MAX; i++)
-		if (attach->contexts[i].pid)
-			roots[count++] = (pid_t)attach->contexts[i].pid;
-	if (count)
-		run->pipes = rate_pipes__new(roots, count, NULL, 0);
 }
 
 int rates_gather__begin(struct rates_run *run, struct pem_session *session)
 {
+	const struct pem_model *model = pem_session__model(session);
+	struct pem_pass_options options = {.size = sizeof(options),
+					   .without = PARTS,
+					   .is_whole_machine = run->request->attach.all};
 	struct pem_error error = {{0}};
 	struct pem_event_set *set = pem_event_set__new(session, events, EVENTS, &error);
-	int status = set ? check_events(session, set) : cli_fail(-errno, &error);
+	int status = begin(run);
 
-	if (status == CLI_DONE && choose_calls(set, &error))
+	if (status == CLI_DONE)
+		status = set ? check_events(session, model) : cli_fail(-errno, &error);
+	if (status == CLI_DONE && choose_calls(model, set, &error))
 		status = cli_fail(-EINVAL, &error);
-	if (status == CLI_DONE)
-		status = open_pass(run, session);
-	if (status == CLI_DONE)
-		status = begin(run);
 	if (status == CLI_DONE) {
-		run->callback = pem_session__register_async_callback(
-			session, set, NULL, take_record, run, NULL, &error);
+		run->pass = pem_pass__new_live(model, &options, &error);
+		if (run->pass)
+			run->callback = pem_session__register_async_callback(
+				session, set, NULL, take_record, run, NULL, &error);
 		if (!run->callback)
 			status = cli_fail(-errno, &error);
 	}
@@ -347,41 +305,39 @@ int rates_gather__begin(struct rates_run *run, struct pem_session *session)
 	if (status != CLI_DONE)
 		return status;
 	pem_callback__enable(run->callback);
-	follow_pipes(run);
+	/* A pipe whose size is unknown counts as 64 KiB. */
+	if (run->request->root_count)
+		run->pipes =
+			settings_pipes__new(run->request->roots, run->request->root_count, NULL, 0);
 	return CLI_DONE;
 }
 
-static void say_why_none(const struct rates_run *run)
+/* Look for queues of pem/stream.h, which may be there, or come. has_pipes: others are observed. */
+static int begin_threads(struct rates_run *run, bool has_pipes)
 {
-	const char *why = rates_threads__why_none(run->threads);
+	bool is_command = run->request->words[0] != NULL;
+	const char *why;
 
+	if (rates_threads__tick(run->threads))
+		return CLI_FAILED;
+	why = is_command ? NULL : rates_threads__why_none(run->threads);
 	if (why)
 		cli_say("%s", why);
-}
-
-/* Pipes can't be observed. Queues of pem/stream.h may be there, or come. Returns a status. */
-static int go_on(struct rates_run *run)
-{
-	int status = begin(run);
-
-	if (status != CLI_DONE || rates_threads__tick(run->threads))
-		return CLI_FAILED;
-	if (!run->request->words[0] && !run->threads->programs) {
-		say_why_none(run);
+	if (has_pipes)
+		return CLI_DONE;
+	if (!is_command && !run->threads->programs)
 		return CLI_NOT_HERE;
-	}
 	cli_say("so pipes can't be observed here; queues of pem/stream.h are");
 	return CLI_DONE;
 }
 
-int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run))
+int rates_gather__live(struct rates_run *run)
 {
 	const struct rates_request *request = run->request;
 	struct pem_session_options options = {.size = sizeof(options),
 					      .log = cli_log,
 					      .log_arg = (void *)&request->quiet,
 					      .progress = 1};
-	struct live live = {.run = run, .view = view};
 	bool has_pipes;
 	struct pem_error error = {{0}};
 	char file[PATH_MAX];
@@ -398,17 +354,13 @@ int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run
 		return cli_error(cli_status_of_errno(errno), "%s", error.text);
 	status = rates_gather__begin(run, run->session);
 	has_pipes = status == CLI_DONE;
-	if (status == CLI_NOT_HERE)
-		status = go_on(run);
-	if (status == CLI_DONE && rates_threads__tick(run->threads))
-		status = CLI_FAILED;
-	if (status == CLI_DONE && !request->words[0])
-		say_why_none(run);
+	if (has_pipes || status == CLI_NOT_HERE)
+		status = begin_threads(run, has_pipes);
 	if (status == CLI_DONE)
 		status = cli_attach__start((struct cli_attach *)&request->attach, run->session);
 	if (status == CLI_DONE)
-		status = watch(&live, run->session);
-	if (run->threads && rates_threads__finish(run->threads))
+		status = watch(run);
+	if (run->threads && rates_threads__read(run->threads))
 		run->error = -ENOMEM;
 	ended = rates_gather__end(run);
 	if (status == CLI_DONE && !has_pipes && !run->threads->programs)

@@ -125,11 +125,17 @@ static bool is_trace(char **words)
 	       access(path, F_OK) == 0;
 }
 
-/* Say in words what is observed. */
+/* Say in words, and in processes, what is observed. */
 static void name_target(struct rates_request *request)
 {
 	size_t i, used = 0, bytes = sizeof(request->title);
 
+	if (request->words[0])
+		request->roots[request->root_count++] = getpid();
+	for (i = 0; i < request->attach.count; i++)
+		if (request->attach.contexts[i].pid)
+			request->roots[request->root_count++] =
+				(pid_t)request->attach.contexts[i].pid;
 	for (i = 0; request->words[i] && used < bytes; i++)
 		used += (size_t)snprintf(request->title + used, bytes - used, "%s%s", i ? " " : "",
 					 request->words[i]);
@@ -167,7 +173,7 @@ static int find_rates(struct rates_request *request)
 		status = rates_tune(&run);
 	else if (status == CLI_DONE)
 		status = is_of_trace ? rates_gather__trace(&run, request->words[0])
-				     : rates_gather__live(&run, rates_report__view);
+				     : rates_gather__live(&run);
 	if (run.observation && !request->tune) {
 		printed = rates_report__print(&run);
 		status = status == CLI_DONE ? printed : status;

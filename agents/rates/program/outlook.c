@@ -40,17 +40,17 @@ static bool add_stage(struct model *m, const struct rate_process *process)
 	struct model_stage *stage = &m->stages[m->pipeline.stage_count];
 	uint64_t bytes = process->inputs ? process->bytes_in : process->bytes_out;
 	uint64_t operations = process->inputs ? process->reads : process->writes;
-	struct rates_figures f;
+	struct model_estimate e;
 
 	if (m->pipeline.stage_count == MODEL_STAGES_MAX || !bytes || !operations)
 		return false;
 	stage->sample_count = rates_figures__sample(process, &stage->sample);
 	stage->batch = (double)bytes / (double)operations;
 	stage->copies = 1;
-	rates_figures__of(m->run, process, &f);
-	if (f.estimate.known && m->run->request->items == RATES_BYTES && f.estimate.range.low > 0 &&
-	    isfinite(f.estimate.range.high))
-		stage->range = f.estimate.range;
+	rates_figures__estimate(process->user, &e);
+	if (e.known && m->run->request->items == RATES_BYTES && e.range.low > 0 &&
+	    isfinite(e.range.high))
+		stage->range = e.range;
 	m->processes[m->pipeline.stage_count++] = process;
 	return true;
 }
@@ -66,7 +66,7 @@ static bool add_queue(struct model *m, const struct rate_pipe *pipe)
 		return false;
 	queue->from = index_of(m, from);
 	queue->to = index_of(m, pipe->readers.list[0].stage);
-	bytes = rate_pipes__bytes(m->run->pipes, rate_pipe__inode(pipe));
+	bytes = settings_pipes__bytes(m->run->pipes, rate_pipe__inode(pipe));
 	queue->capacity = bytes ? bytes : PIPE_BYTES;
 	queue->given = (double)pipe->bytes_written /
 		       (double)(from->inputs ? from->bytes_in : from->bytes_out);

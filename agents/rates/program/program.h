@@ -16,7 +16,7 @@
 #include "attach.h"
 #include "cli.h"
 
-#include "apply/pipes.h"
+#include "settings/pipes.h"
 #include "models/service.h"
 #include "observe/observe.h"
 #include "models/pipeline.h"
@@ -32,6 +32,9 @@ struct rates_request {
 	uint64_t block_bytes; /* of RATES_BLOCKS */
 	uint64_t interval_ms; /* between two live views */
 	const char *output, *page;
+	pid_t roots[SETTINGS_ROOTS_MAX]; /* whose pipes and queues are looked for, with descendants
+					  */
+	size_t root_count;
 	char title[256]; /* what is observed, in words */
 	bool json, quiet, tune;
 	char **words; /* a command, or a trace's folder alone */
@@ -52,9 +55,10 @@ struct rates_run {
 	struct pem_pass *pass;
 	struct rate_observation *observation;
 	const struct rate_observed *seen; /* by it; NULL: nothing yet */
-	struct rate_pipes *pipes; /* NULL: sizes of pipes are not known */
+	struct settings_pipes *pipes; /* NULL: sizes of pipes are not known */
 	struct rates_threads *threads; /* NULL: queues of pem/stream.h are not looked for */
 	uint64_t last_clock, last_ns; /* of the last record that came */
+	uint64_t shown_ns; /* when it was last shown */
 	uint64_t held_ns; /* sum over all stages and the outside, at a report */
 	uint64_t lost; /* records, as far as is known */
 	int error; /* -errno: an observation went wrong */
@@ -64,8 +68,8 @@ struct rates_run {
 
 /* Read a trace. Returns a status; what is wrong was printed. */
 int rates_gather__trace(struct rates_run *run, const char *folder);
-/* Observe a command, or what runs already, and call view with run from time to time. A status. */
-int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run));
+/* Observe a command, or what runs already, and show it from time to time. Returns a status. */
+int rates_gather__live(struct rates_run *run);
 void rates_run__free(struct rates_run *run);
 /*
  * Begin to observe what runs under a session, which the caller has opened. Returns a status; what
@@ -79,38 +83,49 @@ int rates_gather__end(struct rates_run *run);
 
 /* An interval of service of a stage (observe.h). arg: the run. Returns 0 or -ENOMEM. */
 int rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
-			  uint64_t service_ns);
-/* Records were lost: intervals of service that are open may be wrong. */
-void rates_figures__lose(struct rates_run *run);
+			  uint64_t service_ns, bool has_lost);
 /* Free what stages have. */
 void rates_figures__free(struct rates_run *run);
 
-struct rates_figures {
-	/* known: false if its interval can't be known; the rate may be all the same */
-	struct model_estimate estimate;
-	bool is_rate_known;
-	uint64_t lifetime_ns, service_ns, runs_ns, waits_ns, for_cpu_ns, unknown_ns;
+/* What is known of a stage, whatever it is. */
+struct rates_stage {
+	char *name; /* unique among stages; RATE_STAGE_BYTES */
+	const char *own_name;
+	uint32_t pid, tid; /* tid 0: it is a process */
+	uint32_t level; /* in the order of stages */
+	uint64_t items;
+	bool has_items; /* their number is known */
+	bool has_bytes; /* its items are bytes */
+	const struct rate_process *process; /* NULL: it is a thread */
+	uint64_t lifetime_ns, service_ns, service_max_ns, runs_ns, for_cpu_ns, unknown_ns;
 	uint64_t blocked_in_ns, blocked_out_ns;
 	/* The share of the time of the last stages in which they waited for this one. */
 	double held;
+	const void *rates; /* for rates_stage__rate */
+};
+
+struct rates_rate {
+	struct model_estimate estimate;
 	struct model_phase phases[MODEL_PHASES];
 	uint32_t phase_count;
 };
+
+/* Processes come first. */
+size_t rates_stage__count(const struct rates_run *run);
+void rates_stage__get(const struct rates_run *run, size_t i, struct rates_stage *stage);
+void rates_stage__rate(const struct rates_stage *stage, struct rates_rate *rate);
 
 /*
  * The same of any stage, in items. *user: NULL at first; rates_figures__drop frees it. Returns 0 or
  * -ENOMEM.
  */
-int rates_figures__add(void **user, uint64_t items, uint64_t service_ns);
+int rates_figures__add(void **user, uint64_t items, uint64_t service_ns, bool has_lost);
 void rates_figures__drop(void *user);
-/* Fill in what these intervals tell: estimate, phases. user: NULL: there were none. */
-void rates_figures__estimate(const void *user, struct rates_figures *f);
+/* What these intervals tell. user: NULL: there were none. */
+void rates_figures__estimate(const void *user, struct model_estimate *estimate);
 
-/* Bring the run up to date before figures of it are asked for. Returns 0 or -ENOMEM. */
+/* Bring the run up to date before its stages are asked for. Returns 0 or -ENOMEM. */
 int rates_figures__refresh(struct rates_run *run);
-/* What is known of a stage. */
-void rates_figures__of(const struct rates_run *run, const struct rate_process *stage,
-		       struct rates_figures *figures);
 #define RATES_SAMPLE 512u
 /* The last intervals of service of a stage, in bytes, at most RATES_SAMPLE. Returns their number.
  */

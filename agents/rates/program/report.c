@@ -13,58 +13,17 @@ extern const char rates_html[], rates_html_end[];
 
 /* --- words --- */
 
-/* A stage, whatever it is. */
-struct shown {
-	const char *name;
-	uint32_t pid, tid; /* tid 0: it is a process */
-	uint32_t level; /* in the order of stages */
-	uint64_t items;
-	bool has_items; /* their number is known */
-	bool has_bytes; /* its items are bytes */
-	const struct rate_process *process; /* NULL: it is a thread */
-	struct rates_figures f;
-};
-
-static size_t shown_count(const struct rates_run *run)
-{
-	return run->seen->stage_count + run->threads->stage_count;
-}
-
-/* Processes come first. */
-static void show(const struct rates_run *run, size_t i, struct shown *s)
-{
-	size_t processes = run->seen->stage_count;
-	const struct rates_thread *thread;
-
-	*s = (struct shown){.has_bytes = i < processes && run->request->items == RATES_BYTES};
-	if (i < processes) {
-		s->process = run->seen->stages[i];
-		s->name = s->process->name;
-		s->pid = s->process->process->pid;
-		s->level = s->process->level;
-		s->items = rates_figures__items(run->request, s->process);
-		s->has_items = true;
-		rates_figures__of(run, s->process, &s->f);
-		return;
-	}
-	thread = run->threads->stages[i - processes];
-	s->name = thread->name;
-	s->pid = thread->pid;
-	s->tid = thread->tid;
-	s->level = thread->level;
-	s->items = thread->moved[thread->takes];
-	s->has_items = !thread->is_short;
-	rates_threads__figures(run->threads, thread, &s->f);
-}
-
 /* A queue, whatever it is. */
 struct shown_queue {
 	const char *name;
-	const struct rate_pipe *pipe; /* NULL: it is within a process, of threads: */
-	const struct rates_queue *inner;
+	bool is_pipe; /* or it is within a process, of threads */
 	uint64_t moved, capacity; /* bytes of a pipe, or items; capacity 0: unknown */
 	bool is_known; /* moved is */
-	uint64_t reader_waited_ns, writer_waited_ns;
+	struct shown_end {
+		const struct rate_ends *ends; /* of a pipe */
+		const struct rates_thread *thread; /* of other queues; NULL: unknown */
+		uint64_t waited_ns;
+	} from, to;
 };
 
 static size_t queue_count(const struct rates_run *run)
@@ -76,39 +35,37 @@ static size_t queue_count(const struct rates_run *run)
 static void show_queue(const struct rates_run *run, size_t i, struct shown_queue *q)
 {
 	size_t pipes = run->seen->queue_count;
+	const struct rates_queue *inner;
+	const struct rate_pipe *pipe;
 
-	*q = (struct shown_queue){0};
 	if (i < pipes) {
-		q->pipe = run->seen->queues[i];
-		q->name = q->pipe->file->path;
-		q->moved = q->pipe->bytes_read;
-		q->is_known = true;
-		q->capacity = rate_pipes__bytes(run->pipes, rate_pipe__inode(q->pipe));
-		q->reader_waited_ns = q->pipe->read_blocked_ns;
-		q->writer_waited_ns = q->pipe->write_blocked_ns;
+		pipe = run->seen->queues[i];
+		*q = (struct shown_queue){
+			.name = pipe->file->path,
+			.is_pipe = true,
+			.moved = pipe->bytes_read,
+			.is_known = true,
+			.capacity = settings_pipes__bytes(run->pipes, rate_pipe__inode(pipe)),
+			.from = {.ends = &pipe->writers, .waited_ns = pipe->write_blocked_ns},
+			.to = {.ends = &pipe->readers, .waited_ns = pipe->read_blocked_ns}};
 		return;
 	}
-	q->inner = run->threads->queues[i - pipes];
-	q->name = q->inner->name;
-	q->moved = q->inner->to.items;
-	q->is_known = q->inner->is_known;
-	q->capacity = q->inner->capacity;
-	q->reader_waited_ns = q->inner->to.blocked_ns;
-	q->writer_waited_ns = q->inner->from.blocked_ns;
+	inner = run->threads->queues[i - pipes];
+	*q = (struct shown_queue){
+		.name = inner->name,
+		.moved = inner->to.items,
+		.is_known = inner->is_known,
+		.capacity = inner->capacity,
+		.from = {.thread = inner->from.thread, .waited_ns = inner->from.blocked_ns},
+		.to = {.thread = inner->to.thread, .waited_ns = inner->to.blocked_ns}};
 }
 
 /* The name of stage i at an end of a queue. NULL: there are not as many. */
-static const char *end_name(const struct shown_queue *q, bool writes, size_t i)
+static const char *end_name(const struct shown_end *end, size_t i)
 {
-	const struct rates_thread *thread;
-	const struct rate_ends *ends;
-
-	if (q->pipe) {
-		ends = writes ? &q->pipe->writers : &q->pipe->readers;
-		return i < ends->count ? ends->list[i].stage->name : NULL;
-	}
-	thread = writes ? q->inner->from.thread : q->inner->to.thread;
-	return !i && thread ? thread->name : NULL;
+	if (end->ends)
+		return i < end->ends->count ? end->ends->list[i].stage->name : NULL;
+	return !i && end->thread ? end->thread->name : NULL;
 }
 
 static const char *rate_text(bool has_bytes, double rate)
@@ -129,7 +86,7 @@ static const char *share_text(uint64_t ns, uint64_t of_ns)
 	return ns ? cli_percent(share(ns, of_ns)) : "";
 }
 
-static const char *rate_interval(bool has_bytes, const struct rates_figures *f)
+static const char *rate_interval(bool has_bytes, const struct rates_rate *f)
 {
 	if (!f->estimate.known)
 		return "";
@@ -144,8 +101,9 @@ static const char *rate_interval(bool has_bytes, const struct rates_figures *f)
 static void print_stages(const struct rates_run *run)
 {
 	struct cli_table *table = cli_table__new(run->request->out);
-	size_t i, count = shown_count(run);
-	struct shown s;
+	size_t i, count = rates_stage__count(run);
+	struct rates_stage s;
+	struct rates_rate rate;
 
 	cli_table__column(table, "STAGE", CLI_CUT);
 	cli_table__column(table, "PID", CLI_RIGHT);
@@ -159,33 +117,34 @@ static void print_stages(const struct rates_run *run)
 	cli_table__column(table, "OTHER WAITS", CLI_SPARE);
 	cli_table__column(table, "UNKNOWN", CLI_SPARE);
 	for (i = 0; i < count && i < ROWS; i++) {
-		show(run, i, &s);
+		rates_stage__get(run, i, &s);
+		rates_stage__rate(&s, &rate);
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, s.name);
 		cli_table__cell(table, cli_format("%u", s.pid));
 		cli_table__cell(table, s.tid ? cli_format("%u", s.tid) : "");
-		cli_table__cell(table, s.f.is_rate_known
-					       ? rate_text(s.has_bytes, s.f.estimate.range.rate)
+		cli_table__cell(table, rate.estimate.has_rate
+					       ? rate_text(s.has_bytes, rate.estimate.range.rate)
 					       : "unknown");
-		cli_table__cell(table, rate_interval(s.has_bytes, &s.f));
-		cli_table__cell(table, share_text(s.f.service_ns, s.f.lifetime_ns));
-		cli_table__cell(table, share_text(s.f.blocked_in_ns, s.f.lifetime_ns));
-		cli_table__cell(table, share_text(s.f.blocked_out_ns, s.f.lifetime_ns));
-		cli_table__cell(table, share_text(s.f.for_cpu_ns, s.f.lifetime_ns));
-		cli_table__cell(table, share_text(s.f.waits_ns, s.f.lifetime_ns));
-		cli_table__cell(table, share_text(s.f.unknown_ns, s.f.lifetime_ns));
+		cli_table__cell(table, rate_interval(s.has_bytes, &rate));
+		cli_table__cell(table, share_text(s.service_ns, s.lifetime_ns));
+		cli_table__cell(table, share_text(s.blocked_in_ns, s.lifetime_ns));
+		cli_table__cell(table, share_text(s.blocked_out_ns, s.lifetime_ns));
+		cli_table__cell(table, share_text(s.for_cpu_ns, s.lifetime_ns));
+		cli_table__cell(table, share_text(s.service_ns - s.runs_ns, s.lifetime_ns));
+		cli_table__cell(table, share_text(s.unknown_ns, s.lifetime_ns));
 	}
 	cli_table__print(table);
 	if (count > ROWS)
 		fprintf(run->request->out, "and %s more (--json)\n", cli_count(count - ROWS));
 }
 
-static const char *end_text(const struct shown_queue *q, bool writes)
+static const char *end_text(const struct shown_end *end)
 {
-	const char *first = end_name(q, writes, 0);
+	const char *first = end_name(end, 0);
 	size_t count = 1;
 
-	while (first && end_name(q, writes, count))
+	while (first && end_name(end, count))
 		count++;
 	return count > 1 ? cli_format("%zu stages", count) : first ? first : "unknown";
 }
@@ -207,12 +166,14 @@ static void print_queues(const struct rates_run *run)
 		show_queue(run, i, &q);
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, q.name);
-		cli_table__cell(table, end_text(&q, true));
-		cli_table__cell(table, end_text(&q, false));
-		cli_table__cell(table, q.pipe ? cli_bytes(q.moved) : "");
-		cli_table__cell(table, q.pipe ? "" : q.is_known ? cli_count(q.moved) : "unknown");
-		cli_table__cell(table, cli_duration(q.reader_waited_ns));
-		cli_table__cell(table, cli_duration(q.writer_waited_ns));
+		cli_table__cell(table, end_text(&q.from));
+		cli_table__cell(table, end_text(&q.to));
+		cli_table__cell(table, q.is_pipe ? cli_bytes(q.moved) : "");
+		cli_table__cell(table, q.is_pipe    ? ""
+				       : q.is_known ? cli_count(q.moved)
+						    : "unknown");
+		cli_table__cell(table, cli_duration(q.to.waited_ns));
+		cli_table__cell(table, cli_duration(q.from.waited_ns));
 	}
 	cli_table__print(table);
 }
@@ -273,7 +234,7 @@ static const char *verdict(const struct rates_run *run)
 }
 
 /* Do phases differ by a quarter? Smaller changes are in the JSON: clocks of CPUs drift as well. */
-static bool differ(const struct rates_figures *f)
+static bool differ(const struct rates_rate *f)
 {
 	double least = f->phases[0].range.rate, most = least;
 	uint32_t i;
@@ -288,19 +249,21 @@ static bool differ(const struct rates_figures *f)
 static void print_phases(const struct rates_run *run)
 {
 	FILE *out = run->request->out;
-	struct shown s;
+	struct rates_stage s;
+	struct rates_rate rate;
 	size_t i, k;
 
-	for (i = 0; i < shown_count(run); i++) {
-		show(run, i, &s);
-		if (s.f.phase_count < 2 || !differ(&s.f))
+	for (i = 0; i < rates_stage__count(run); i++) {
+		rates_stage__get(run, i, &s);
+		rates_stage__rate(&s, &rate);
+		if (rate.phase_count < 2 || !differ(&rate))
 			continue;
 		cli_put_text(out, s.name);
 		fputs(" changed its rate: ", out);
-		for (k = 0; k < s.f.phase_count && k < 6; k++)
+		for (k = 0; k < rate.phase_count && k < 6; k++)
 			fprintf(out, "%s%s", k ? ", then " : "",
-				rate_text(s.has_bytes, s.f.phases[k].range.rate));
-		fputs(s.f.phase_count > 6 ? ", and so on.\n" : ".\n", out);
+				rate_text(s.has_bytes, rate.phases[k].range.rate));
+		fputs(rate.phase_count > 6 ? ", and so on.\n" : ".\n", out);
 	}
 }
 
@@ -366,7 +329,7 @@ static void add_range(struct json_object *object, const struct model_range *rang
 	cli_json__real(object, "high", is_interval_known ? range->high : NAN);
 }
 
-static struct json_object *phases_json(const struct rates_figures *f)
+static struct json_object *phases_json(const struct rates_rate *f)
 {
 	struct json_object *phases = json_object_new_array();
 	uint32_t i;
@@ -382,12 +345,14 @@ static struct json_object *phases_json(const struct rates_figures *f)
 	return phases;
 }
 
-static struct json_object *stage_json(const struct shown *s)
+static struct json_object *stage_json(const struct rates_stage *s)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *item = json_object_new_object();
-	const struct rates_figures *f = &s->f;
+	struct rates_rate rate;
+	const struct model_estimate *e = &rate.estimate;
 
+	rates_stage__rate(s, &rate);
 	cli_json__text(object, "name", s->name);
 	cli_json__count(object, "pid", s->pid);
 	if (s->tid)
@@ -395,42 +360,42 @@ static struct json_object *stage_json(const struct shown *s)
 	cli_json__count(object, "level", s->level);
 	json_object_object_add(object, "items",
 			       s->has_items ? json_object_new_uint64(s->items) : NULL);
-	add_range(object, &f->estimate.range, f->is_rate_known, f->estimate.known);
-	cli_json__real(object, "utilization", share(f->service_ns, f->lifetime_ns));
-	cli_json__real(object, "blocked_in", seconds(f->blocked_in_ns));
-	cli_json__real(object, "blocked_out", seconds(f->blocked_out_ns));
-	cli_json__real(object, "lifetime", seconds(f->lifetime_ns));
-	cli_json__real(object, "running", seconds(f->runs_ns));
-	cli_json__real(object, "waiting_for_cpu", seconds(f->for_cpu_ns));
-	cli_json__real(object, "other_waits", seconds(f->waits_ns));
-	cli_json__real(object, "unknown", seconds(f->unknown_ns));
-	cli_json__real(object, "held_up", f->held);
+	add_range(object, &e->range, e->has_rate, e->known);
+	cli_json__real(object, "utilization", share(s->service_ns, s->lifetime_ns));
+	cli_json__real(object, "blocked_in", seconds(s->blocked_in_ns));
+	cli_json__real(object, "blocked_out", seconds(s->blocked_out_ns));
+	cli_json__real(object, "lifetime", seconds(s->lifetime_ns));
+	cli_json__real(object, "running", seconds(s->runs_ns));
+	cli_json__real(object, "waiting_for_cpu", seconds(s->for_cpu_ns));
+	cli_json__real(object, "other_waits", seconds(s->service_ns - s->runs_ns));
+	cli_json__real(object, "unknown", seconds(s->unknown_ns));
+	cli_json__real(object, "held_up", s->held);
 	if (s->process) {
 		cli_json__count(object, "bytes_in", s->process->bytes_in);
 		cli_json__count(object, "bytes_out", s->process->bytes_out);
 		cli_json__count(object, "reads", s->process->reads);
 		cli_json__count(object, "writes", s->process->writes);
 	}
-	cli_json__count(object, "intervals", f->estimate.intervals);
-	if (f->estimate.known) {
-		cli_json__real(item, "mean_ns", f->estimate.mean_ns);
-		cli_json__real(item, "deviation_ns", f->estimate.deviation_ns);
-		cli_json__real(item, "p50_ns", f->estimate.p50_ns);
-		cli_json__real(item, "p90_ns", f->estimate.p90_ns);
-		cli_json__real(item, "p99_ns", f->estimate.p99_ns);
+	cli_json__count(object, "intervals", e->intervals);
+	if (e->known) {
+		cli_json__real(item, "mean_ns", e->mean_ns);
+		cli_json__real(item, "deviation_ns", e->deviation_ns);
+		cli_json__real(item, "p50_ns", e->p50_ns);
+		cli_json__real(item, "p90_ns", e->p90_ns);
+		cli_json__real(item, "p99_ns", e->p99_ns);
 	}
 	json_object_object_add(object, "item", item);
-	json_object_object_add(object, "phases", phases_json(f));
+	json_object_object_add(object, "phases", phases_json(&rate));
 	return object;
 }
 
-static struct json_object *end_json(const struct shown_queue *q, bool writes)
+static struct json_object *end_json(const struct shown_end *end)
 {
 	struct json_object *names = json_object_new_array();
 	const char *name;
 	size_t i;
 
-	for (i = 0; (name = end_name(q, writes, i)); i++)
+	for (i = 0; (name = end_name(end, i)); i++)
 		json_object_array_add(names, json_object_new_string(name));
 	return names;
 }
@@ -440,14 +405,14 @@ static struct json_object *queue_json(const struct shown_queue *q)
 	struct json_object *object = json_object_new_object();
 
 	cli_json__text(object, "name", q->name);
-	json_object_object_add(object, "from", end_json(q, true));
-	json_object_object_add(object, "to", end_json(q, false));
-	json_object_object_add(object, q->pipe ? "bytes" : "items",
+	json_object_object_add(object, "from", end_json(&q->from));
+	json_object_object_add(object, "to", end_json(&q->to));
+	json_object_object_add(object, q->is_pipe ? "bytes" : "items",
 			       q->is_known ? json_object_new_uint64(q->moved) : NULL);
 	json_object_object_add(object, "capacity",
 			       q->capacity ? json_object_new_uint64(q->capacity) : NULL);
-	cli_json__real(object, "reader_blocked", seconds(q->reader_waited_ns));
-	cli_json__real(object, "writer_blocked", seconds(q->writer_waited_ns));
+	cli_json__real(object, "reader_blocked", seconds(q->to.waited_ns));
+	cli_json__real(object, "writer_blocked", seconds(q->from.waited_ns));
 	return object;
 }
 
@@ -488,11 +453,11 @@ static struct json_object *make_json(const struct rates_run *run)
 	const struct rates_thread *thread = rates_figures__slow_thread(run);
 	const char *name = thread ? thread->name : bottleneck ? bottleneck->name : NULL;
 	struct shown_queue q;
-	struct shown s;
+	struct rates_stage s;
 	size_t i;
 
-	for (i = 0; i < shown_count(run); i++) {
-		show(run, i, &s);
+	for (i = 0; i < rates_stage__count(run); i++) {
+		rates_stage__get(run, i, &s);
 		json_object_array_add(stages, stage_json(&s));
 	}
 	for (i = 0; i < queue_count(run); i++) {
@@ -555,17 +520,21 @@ void rates_report__view(struct rates_run *run)
 {
 	char line[240] = "";
 	size_t i, used = 0;
-	struct shown s;
+	struct rates_stage s;
+	struct rates_rate rate;
 
 	/* A line of many stages takes long to make, and is not shown unless there is a terminal. */
-	if (!isatty(STDERR_FILENO) || shown_count(run) > VIEWED || rates_figures__refresh(run))
+	if (!isatty(STDERR_FILENO) || rates_stage__count(run) > VIEWED ||
+	    rates_figures__refresh(run))
 		return;
-	for (i = 0; i < shown_count(run) && used < sizeof(line); i++) {
-		show(run, i, &s);
+	for (i = 0; i < rates_stage__count(run) && used < sizeof(line); i++) {
+		rates_stage__get(run, i, &s);
+		rates_stage__rate(&s, &rate);
 		used += (size_t)snprintf(
 			line + used, sizeof(line) - used, "%s%s %s %s", i ? " | " : "", s.name,
-			s.f.is_rate_known ? rate_text(s.has_bytes, s.f.estimate.range.rate) : "?",
-			share_text(s.f.service_ns, s.f.lifetime_ns));
+			rate.estimate.has_rate ? rate_text(s.has_bytes, rate.estimate.range.rate)
+					       : "?",
+			share_text(s.service_ns, s.lifetime_ns));
 	}
 	cli_progress__show(line);
 }

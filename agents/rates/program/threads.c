@@ -16,8 +16,6 @@
 /* A process without queues is asked again after a tenth of the time since it was found. */
 #define ASK_MIN_NS 10000000u
 #define ASK_MAX_NS 1000000000u
-/* A service is known if less than this part of it is in doubt. */
-#define DOUBT_SHARE 10u
 #define PROCESSES_MAX 1024u /* more are not looked at */
 #define LEVEL_MAX 64u /* in the order of stages */
 #define DEPTH_MAX 32u /* generations that are followed */
@@ -105,20 +103,13 @@ static bool find_process(int pid, void *arg)
 
 static void search(struct rates_threads *t)
 {
-	const struct cli_attach *attach = &t->request->attach;
-	unsigned depth = attach->no_follow ? 0 : DEPTH_MAX;
-	const pid_t self = getpid();
+	const struct rates_request *request = t->request;
+	/* The command is a child of this process. */
+	unsigned depth = !request->attach.no_follow ? DEPTH_MAX : request->words[0] != NULL;
 	size_t i, kept = 0;
 
 	t->turn++;
-	if (t->request->words[0])
-		pem_proc__walk(&self, 1, depth + 1, find_process, t);
-	for (i = 0; i < attach->count; i++) {
-		const pid_t pid = (pid_t)attach->contexts[i].pid;
-
-		if (pid)
-			pem_proc__walk(&pid, 1, depth, find_process, t);
-	}
+	pem_proc__walk(request->roots, request->root_count, depth, find_process, t);
 	/* A process that is gone has left nothing if it showed no queue. */
 	for (i = 0; i < t->process_count; i++)
 		if (t->processes[i].streams || t->processes[i].turn == t->turn)
@@ -317,7 +308,7 @@ static int serve(struct rates_thread *stage, const struct pem_streams *streams, 
 		measure_by(stage, false);
 	}
 	return rates_figures__add(&stage->rates, stage->takes ? popped : pushed,
-				  stage->did.busy_ns - was.busy_ns);
+				  stage->did.busy_ns - was.busy_ns, false);
 }
 
 static void serve_all(struct rates_threads *t, const struct rates_process *process, size_t count)
@@ -388,7 +379,7 @@ static void sample(struct rates_threads *t)
 	}
 }
 
-static int read_all(struct rates_threads *t)
+int rates_threads__read(struct rates_threads *t)
 {
 	uint64_t begin_ns = cli_now_ns(), cost_ns;
 	size_t i;
@@ -412,7 +403,7 @@ int rates_threads__tick(struct rates_threads *t)
 		search(t);
 		t->search_ns = now_ns + (t->stage_count ? SEARCH_NS : ASK_MIN_NS);
 	}
-	return cli_now_ns() >= t->read_ns ? read_all(t) : t->error;
+	return cli_now_ns() >= t->read_ns ? rates_threads__read(t) : t->error;
 }
 
 const char *rates_threads__why_none(const struct rates_threads *t)
@@ -423,11 +414,6 @@ const char *rates_threads__why_none(const struct rates_threads *t)
 		return "no thread of the program used a queue; a pipeline of GStreamer without "
 		       "queue elements is one thread, so its elements can't be told apart";
 	return *t->lacks.text ? t->lacks.text : NULL;
-}
-
-int rates_threads__finish(struct rates_threads *t)
-{
-	return read_all(t);
 }
 
 /* --- results --- */
@@ -444,18 +430,6 @@ static int by_level(const void *a, const void *b)
 	return one->tid < other->tid ? -1 : one->tid > other->tid;
 }
 
-static size_t same_names(const struct rates_threads *t, const struct rate_observed *others,
-			 size_t i)
-{
-	size_t k, same = 0;
-
-	for (k = 0; k < others->stage_count; k++)
-		same += !strcmp(others->stages[k]->process->name, t->stages[i]->stage);
-	for (k = 0; k < i; k++)
-		same += !strcmp(t->stages[k]->stage, t->stages[i]->stage);
-	return same;
-}
-
 /* An end was not read for a last time. So the number of its thread's items is unknown. */
 static void lose(const struct rates_end *end)
 {
@@ -463,7 +437,7 @@ static void lose(const struct rates_end *end)
 		end->thread->is_short = true;
 }
 
-void rates_threads__arrange(struct rates_threads *t, const struct rate_observed *others)
+void rates_threads__arrange(struct rates_threads *t)
 {
 	size_t i, round;
 
@@ -478,9 +452,6 @@ void rates_threads__arrange(struct rates_threads *t, const struct rate_observed 
 		lose(&t->queues[i]->from);
 		lose(&t->queues[i]->to);
 	}
-	for (i = 0; i < t->stage_count; i++)
-		rate_process__name(t->stages[i]->name, t->stages[i]->stage, t->stages[i]->tid,
-				   same_names(t, others, i));
 }
 
 const struct rates_thread *rates_threads__bottleneck(const struct rates_threads *t, uint32_t pid)
@@ -506,27 +477,7 @@ const struct rates_thread *rates_threads__bottleneck(const struct rates_threads 
 	return most && difference * difference > 4 * (most->held + second) ? most : NULL;
 }
 
-void rates_threads__figures(const struct rates_threads *t, const struct rates_thread *stage,
-			    struct rates_figures *f)
+double rates_threads__held(const struct rates_threads *t, const struct rates_thread *stage)
 {
-	const struct pem_streams_service *did = &stage->did;
-
-	memset(f, 0, sizeof(*f));
-	f->lifetime_ns = did->wall_ns + stage->unknown_ns;
-	f->service_ns = did->busy_ns;
-	/* A thread also runs while it spins for a queue. */
-	f->runs_ns = did->run_ns < did->busy_ns ? did->run_ns : did->busy_ns;
-	f->waits_ns = did->busy_ns - f->runs_ns;
-	f->for_cpu_ns = did->for_cpu_ns;
-	f->blocked_in_ns = did->blocked_in_ns;
-	f->blocked_out_ns = did->blocked_out_ns;
-	f->unknown_ns = stage->unknown_ns;
-	f->held = t->samples ? (double)stage->held / (double)t->samples : 0;
-	rates_figures__estimate(stage->rates, f);
-	/* Its service may have been longer. */
-	f->estimate.range.low *= did->high_ns ? (double)did->busy_ns / (double)did->high_ns : 1;
-	if ((did->high_ns - did->busy_ns) * DOUBT_SHARE > did->busy_ns) {
-		f->is_rate_known = f->estimate.known = false;
-		f->phase_count = 0;
-	}
+	return t->samples ? (double)stage->held / (double)t->samples : 0;
 }

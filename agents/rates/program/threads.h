@@ -17,7 +17,7 @@
 #include <pem/streams.h>
 
 struct rates_thread {
-	char name[RATE_STAGE_BYTES]; /* as arranged; unique among all stages */
+	char name[RATE_STAGE_BYTES]; /* unique among all stages: see rates_figures__refresh */
 	char stage[32]; /* its stage, or the thread's name */
 	uint32_t pid, tid;
 	uint32_t number; /* of its program, of those with queues */
@@ -82,15 +82,14 @@ void rates_threads__free(struct rates_threads *t);
 int rates_threads__tick(struct rates_threads *t);
 /* The reason, as a sentence, if no stage was found. NULL: there are stages, or it is unknown. */
 const char *rates_threads__why_none(const struct rates_threads *t);
-/* Read all for the last time, whether it is time or not. Returns 0 or -ENOMEM. */
-int rates_threads__finish(struct rates_threads *t);
+/* Read, whether it is time or not. Returns 0 or -ENOMEM. */
+int rates_threads__read(struct rates_threads *t);
 
-/* Name and sort stages; others: stages that have names already. */
-void rates_threads__arrange(struct rates_threads *t, const struct rate_observed *others);
+/* Sort stages. */
+void rates_threads__arrange(struct rates_threads *t);
 /* The stage that holds up the others, of all processes, or of one. NULL: unknown. */
 const struct rates_thread *rates_threads__bottleneck(const struct rates_threads *t, uint32_t pid);
-/* What is known of a stage. */
-void rates_threads__figures(const struct rates_threads *t, const struct rates_thread *stage,
-			    struct rates_figures *f);
+/* The share of readings in which the last stages waited for a stage. */
+double rates_threads__held(const struct rates_threads *t, const struct rates_thread *stage);
 
 #endif

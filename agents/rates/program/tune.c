@@ -32,9 +32,9 @@
 
 struct tuning {
 	struct rates_run *run;
-	struct rate_pipe_wish wishes[MODEL_QUEUES_MAX];
+	struct settings_pipe_wish wishes[MODEL_QUEUES_MAX];
 	size_t wish_count;
-	struct rate_pipes *pipes;
+	struct settings_pipes *pipes;
 	struct json_object *observation; /* of an observed run */
 	bool is_modelled; /* and it shows which pipes to try */
 };
@@ -54,9 +54,13 @@ static int observe(struct pem_agent *agent, struct pem_session *session, void *a
 /* Is the pipe one between two processes, of which one can find it again by their names? */
 static bool is_plain(const struct rate_pipe *queue)
 {
-	return rate_pipe__inode(queue) && queue->writers.count == 1 && queue->readers.count == 1 &&
-	       *queue->writers.list[0].stage->process->name &&
-	       *queue->readers.list[0].stage->process->name;
+	const char *from, *to;
+
+	if (!rate_pipe__inode(queue) || queue->writers.count != 1 || queue->readers.count != 1)
+		return false;
+	from = queue->writers.list[0].stage->process->name;
+	to = queue->readers.list[0].stage->process->name;
+	return *from && *to && !strchr(from, '/') && !strchr(to, '/');
 }
 
 static int propose_pipe(struct pem_agent *agent, const struct rate_pipe *queue,
@@ -67,7 +71,7 @@ static int propose_pipe(struct pem_agent *agent, const struct rate_pipe *queue,
 	const char *to = queue->readers.list[0].stage->process->name;
 
 	snprintf(d.subject, sizeof(d.subject), "pipes from %s to %s", from, to);
-	snprintf(d.text, sizeof(d.text), "%" PRIu32 " %zu:%s %s", bytes, strlen(from), from, to);
+	snprintf(d.text, sizeof(d.text), "%" PRIu32 " %s/%s", bytes, from, to);
 	d.state = PEM_DB_ON_TRIAL;
 	d.cost_bytes = bytes;
 	pem_agent__say(agent, PEM_LOG_INFO, "further runs try %s for %s", cli_bytes(bytes),
@@ -114,7 +118,7 @@ static int propose_all(struct pem_agent *agent, const struct rates_run *run)
 	predict(run, &gain);
 	for (i = 0; !rc && i < count && i < MODEL_QUEUES_MAX; i++) {
 		const struct rate_pipe *queue = run->seen->queues[i];
-		uint32_t was = rate_pipes__bytes(run->pipes, rate_pipe__inode(queue));
+		uint32_t was = settings_pipes__bytes(run->pipes, rate_pipe__inode(queue));
 		double cost_ns = (double)queue->blocks * BLOCK_NS;
 
 		if (is_plain(queue) && was < bytes &&
@@ -149,27 +153,16 @@ static int model(struct pem_agent *agent, struct pem_session *session, void *arg
 
 /* --- apply --- */
 
-/*
- * Read a directive: bytes, the length of the first name, and the names. Returns 0 or -EINVAL: it is
- * not one of this version.
- */
-static int read_wish(const struct pem_db_directive *d, struct rate_pipe_wish *wish)
+/* Read a directive: bytes, and the names. Returns 0 or -EINVAL: it is not one of this version. */
+static int read_wish(const struct pem_db_directive *d, struct settings_pipe_wish *wish)
 {
-	unsigned length;
-	size_t rest;
 	int at = 0;
 
 	memset(wish, 0, sizeof(*wish));
-	if (sscanf(d->text, "%" SCNu32 " %u:%n", &wish->bytes, &length, &at) != 2 || !at ||
-	    !wish->bytes || wish->bytes > INT32_MAX)
+	if (sscanf(d->text, "%" SCNu32 " %63[^/]/%63[^/]%n", &wish->bytes, wish->from, wish->to,
+		   &at) != 3 ||
+	    d->text[at] || !wish->bytes || wish->bytes > INT32_MAX)
 		return -EINVAL;
-	/* The first name, a space, and the other one. */
-	rest = strlen(d->text) - (size_t)at;
-	if (length >= sizeof(wish->from) || rest < length + 1 ||
-	    rest - length - 1 >= sizeof(wish->to))
-		return -EINVAL;
-	memcpy(wish->from, d->text + at, length);
-	strcpy(wish->to, d->text + at + length + 1);
 	return 0;
 }
 
@@ -198,21 +191,21 @@ static int apply(struct pem_agent *agent, const struct pem_db_directive *directi
 	(void)agent;
 	(void)directive;
 	if (!tuning->pipes)
-		tuning->pipes = rate_pipes__new(&root, 1, tuning->wishes, tuning->wish_count);
+		tuning->pipes = settings_pipes__new(&root, 1, tuning->wishes, tuning->wish_count);
 	return tuning->pipes ? 0 : -ENOMEM;
 }
 
 static uint64_t act(struct pem_agent *agent, void *arg)
 {
 	struct tuning *tuning = arg;
-	struct rate_pipes *pipes = tuning->pipes ? tuning->pipes : tuning->run->pipes;
+	struct settings_pipes *pipes = tuning->pipes ? tuning->pipes : tuning->run->pipes;
 
 	(void)agent;
-	return pipes ? rate_pipes__look(pipes) : 0;
+	return pipes ? settings_pipes__look(pipes) : 0;
 }
 
 /* A run in which a pipe was not resized is not evidence. */
-static void check_wish(struct pem_agent *agent, const struct rate_pipe_wish *wish)
+static void check_wish(struct pem_agent *agent, const struct settings_pipe_wish *wish)
 {
 	if (wish->was_bytes && !wish->error)
 		return;
@@ -263,7 +256,7 @@ static void print_json(const struct tuning *tuning, const struct pem_agent_repor
 	size_t i;
 
 	for (i = 0; i < tuning->wish_count; i++) {
-		const struct rate_pipe_wish *wish = &tuning->wishes[i];
+		const struct settings_pipe_wish *wish = &tuning->wishes[i];
 		struct json_object *pipe;
 
 		if (!wish->was_bytes || wish->was_bytes >= wish->bytes || wish->error)
@@ -311,7 +304,7 @@ int rates_tune(struct rates_run *run)
 		return status;
 	cli_descriptors__raise();
 	status = pem_agent__run(&ops, &tuning, request->words, &options, &report, &error);
-	rate_pipes__free(tuning.pipes);
+	settings_pipes__free(tuning.pipes);
 	if (status < 0)
 		return agent_outcome__fail(status, &error);
 	if (!request->quiet)

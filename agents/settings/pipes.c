@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pipes.c - sizes of pipes of running processes: read, and set by the names of their ends */
-#include "apply/pipes.h"
+#include "pipes.h"
 
 #include "grow.h"
 #include "processes.h"
@@ -20,10 +20,10 @@ struct size {
 	uint32_t bytes;
 };
 
-struct rate_pipes {
-	pid_t roots[RATE_ROOTS_MAX];
+struct settings_pipes {
+	pid_t roots[SETTINGS_ROOTS_MAX];
 	size_t root_count;
-	struct rate_pipe_wish *wishes;
+	struct settings_pipe_wish *wishes;
 	size_t wish_count;
 	uint64_t pause_ns, due_ns; /* between two looks; when it is time for the next one */
 	struct pem_proc_pipes ends;
@@ -33,7 +33,7 @@ struct rate_pipes {
 
 /* --- sizes --- */
 
-static void note_size(struct rate_pipes *pipes, uint64_t inode, uint32_t bytes)
+static void note_size(struct settings_pipes *pipes, uint64_t inode, uint32_t bytes)
 {
 	size_t i;
 
@@ -48,8 +48,8 @@ static void note_size(struct rate_pipes *pipes, uint64_t inode, uint32_t bytes)
 }
 
 /* Read the size, which a process may change at any time, and set it if there is a wish. */
-static void visit(struct rate_pipes *pipes, const struct pem_proc_pipe *end,
-		  struct rate_pipe_wish *wish)
+static void visit(struct settings_pipes *pipes, const struct pem_proc_pipe *end,
+		  struct settings_pipe_wish *wish)
 {
 	int set, bytes = pem_proc__pipe_bytes(end, wish ? wish->bytes : 0, &set);
 
@@ -64,7 +64,7 @@ static void visit(struct rate_pipes *pipes, const struct pem_proc_pipe *end,
 }
 
 /* Does a process of this name write to a pipe? The process is not "except". */
-static bool is_written(const struct rate_pipes *pipes, uint64_t inode, const char *name,
+static bool is_written(const struct settings_pipes *pipes, uint64_t inode, const char *name,
 		       pid_t except)
 {
 	const struct pem_proc_pipe *end = pipes->ends.pipes, *last = end + pipes->ends.count;
@@ -76,8 +76,8 @@ static bool is_written(const struct rate_pipes *pipes, uint64_t inode, const cha
 }
 
 /* The wish for a pipe that this end reads. NULL: there is none. */
-static struct rate_pipe_wish *wish_for(const struct rate_pipes *pipes,
-				       const struct pem_proc_pipe *end)
+static struct settings_pipe_wish *wish_for(const struct settings_pipes *pipes,
+					   const struct pem_proc_pipe *end)
 {
 	size_t i;
 
@@ -88,7 +88,7 @@ static struct rate_pipe_wish *wish_for(const struct rate_pipes *pipes,
 	return NULL;
 }
 
-static void look(struct rate_pipes *pipes)
+static void look(struct settings_pipes *pipes)
 {
 	size_t i;
 
@@ -108,7 +108,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-uint64_t rate_pipes__look(struct rate_pipes *pipes)
+uint64_t settings_pipes__look(struct settings_pipes *pipes)
 {
 	uint64_t begin_ns = now_ns(), end_ns, pause_ns;
 
@@ -124,14 +124,14 @@ uint64_t rate_pipes__look(struct rate_pipes *pipes)
 	return pause_ns;
 }
 
-struct rate_pipes *rate_pipes__new(const pid_t *roots, size_t root_count,
-				   struct rate_pipe_wish *wishes, size_t count)
+struct settings_pipes *settings_pipes__new(const pid_t *roots, size_t root_count,
+					   struct settings_pipe_wish *wishes, size_t count)
 {
-	struct rate_pipes *pipes = calloc(1, sizeof(*pipes));
+	struct settings_pipes *pipes = calloc(1, sizeof(*pipes));
 
 	if (!pipes)
 		return NULL;
-	pipes->root_count = root_count < RATE_ROOTS_MAX ? root_count : RATE_ROOTS_MAX;
+	pipes->root_count = root_count < SETTINGS_ROOTS_MAX ? root_count : SETTINGS_ROOTS_MAX;
 	memcpy(pipes->roots, roots, pipes->root_count * sizeof(*roots));
 	pipes->wishes = wishes;
 	pipes->wish_count = wishes ? count : 0;
@@ -139,7 +139,7 @@ struct rate_pipes *rate_pipes__new(const pid_t *roots, size_t root_count,
 	return pipes;
 }
 
-void rate_pipes__free(struct rate_pipes *pipes)
+void settings_pipes__free(struct settings_pipes *pipes)
 {
 	if (!pipes)
 		return;
@@ -148,7 +148,7 @@ void rate_pipes__free(struct rate_pipes *pipes)
 	free(pipes);
 }
 
-uint32_t rate_pipes__bytes(const struct rate_pipes *pipes, uint64_t inode)
+uint32_t settings_pipes__bytes(const struct settings_pipes *pipes, uint64_t inode)
 {
 	size_t i;
 

@@ -7,43 +7,43 @@
  * a descriptor that this process opens for a moment. Nothing else of the processes is touched, and
  * they do not notice.
  *
- * Not here: which size is good for a pipe (program/tune.c).
+ * Not here: which size is good for a pipe, which is its agent's to say.
  */
-#ifndef PEM_RATES_PIPES_H
-#define PEM_RATES_PIPES_H
+#ifndef PEM_SETTINGS_PIPES_H
+#define PEM_SETTINGS_PIPES_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RATE_NAME_BYTES 64u
+#define SETTINGS_NAME_BYTES 64u
 
 /* A size for all pipes between processes of these names. Longer pipes stay as they are. */
-struct rate_pipe_wish {
-	char from[RATE_NAME_BYTES], to[RATE_NAME_BYTES];
+struct settings_pipe_wish {
+	char from[SETTINGS_NAME_BYTES], to[SETTINGS_NAME_BYTES];
 	uint32_t bytes;
-	/* Written by rate_pipes__look: */
+	/* Written by settings_pipes__look: */
 	uint32_t was_bytes; /* the size that the first one had; 0: none was found */
 	int error; /* -errno: one has the size that it had */
 };
 
-struct rate_pipes;
+struct settings_pipes;
 
-#define RATE_ROOTS_MAX 64u
+#define SETTINGS_ROOTS_MAX 64u
 
 /*
- * The pipes of processes, at most RATE_ROOTS_MAX, and of those that descend from them; of this
- * process, only of those. wishes: may be NULL; used until rate_pipes__free. NULL: no memory.
+ * The pipes of processes, at most SETTINGS_ROOTS_MAX, and of those that descend from them; of this
+ * process, only of those. wishes: may be NULL; used until settings_pipes__free. NULL: no memory.
  */
-struct rate_pipes *rate_pipes__new(const pid_t *roots, size_t root_count,
-				   struct rate_pipe_wish *wishes, size_t count);
+struct settings_pipes *settings_pipes__new(const pid_t *roots, size_t root_count,
+					   struct settings_pipe_wish *wishes, size_t count);
 /* NULL is accepted. */
-void rate_pipes__free(struct rate_pipes *pipes);
+void settings_pipes__free(struct settings_pipes *pipes);
 /* Look at them if it is time. Returns after how many ns it is time again. */
-uint64_t rate_pipes__look(struct rate_pipes *pipes);
+uint64_t settings_pipes__look(struct settings_pipes *pipes);
 
 /* The size in bytes that a pipe was last seen to have, by its inode. 0: unknown, or pipes is NULL.
  */
-uint32_t rate_pipes__bytes(const struct rate_pipes *pipes, uint64_t inode);
+uint32_t settings_pipes__bytes(const struct settings_pipes *pipes, uint64_t inode);
 
 #endif

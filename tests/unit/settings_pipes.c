@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* rates_pipes.c - sizes of pipes that other processes hold (apply/pipes.h) */
+/* settings_pipes.c - sizes of pipes that other processes hold (settings/pipes.h) */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "apply/pipes.h"
+#include "settings/pipes.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -74,31 +74,31 @@ static void end_holder(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static void wait_for_size(struct rate_pipes *pipes, uint64_t inode, uint32_t bytes)
+static void wait_for_size(struct settings_pipes *pipes, uint64_t inode, uint32_t bytes)
 {
 	unsigned i;
 
-	for (i = 0; i < TRIES && rate_pipes__bytes(pipes, inode) != bytes; i++)
-		usleep((useconds_t)(rate_pipes__look(pipes) / 1000));
-	assert_int_equal(rate_pipes__bytes(pipes, inode), bytes);
+	for (i = 0; i < TRIES && settings_pipes__bytes(pipes, inode) != bytes; i++)
+		usleep((useconds_t)(settings_pipes__look(pipes) / 1000));
+	assert_int_equal(settings_pipes__bytes(pipes, inode), bytes);
 }
 
 static void a_size_that_changes(void **state)
 {
 	const pid_t self = getpid();
-	struct rate_pipes *pipes;
+	struct settings_pipes *pipes;
 	int ends[2];
 	pid_t pid;
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	pid = holder("holder", ends[0], ends[1], 0);
-	pipes = rate_pipes__new(&self, 1, NULL, 0);
+	pipes = settings_pipes__new(&self, 1, NULL, 0);
 	assert_non_null(pipes);
 	wait_for_size(pipes, inode_of(ends[0]), USUAL);
 	assert_int_equal(fcntl(ends[0], F_SETPIPE_SZ, 2 * USUAL), 2 * USUAL);
 	wait_for_size(pipes, inode_of(ends[0]), 2 * USUAL);
-	rate_pipes__free(pipes);
+	settings_pipes__free(pipes);
 	end_holder(pid);
 	close(ends[0]);
 	close(ends[1]);
@@ -106,8 +106,9 @@ static void a_size_that_changes(void **state)
 
 static void a_longer_pipe_stays(void **state)
 {
-	struct rate_pipe_wish wish = {.from = "from here", .to = "to there", .bytes = 2 * USUAL};
-	struct rate_pipes *pipes;
+	struct settings_pipe_wish wish = {
+		.from = "from here", .to = "to there", .bytes = 2 * USUAL};
+	struct settings_pipes *pipes;
 	pid_t pids[2];
 	int ends[2];
 
@@ -116,14 +117,14 @@ static void a_longer_pipe_stays(void **state)
 	assert_int_equal(fcntl(ends[0], F_SETPIPE_SZ, 4 * USUAL), 4 * USUAL);
 	pids[0] = holder(wish.from, ends[1], ends[0], 0);
 	pids[1] = holder(wish.to, ends[0], ends[1], 0);
-	pipes = rate_pipes__new(pids, 2, &wish, 1);
+	pipes = settings_pipes__new(pids, 2, &wish, 1);
 	assert_non_null(pipes);
 	wait_for_size(pipes, inode_of(ends[0]), 4 * USUAL);
 	/* Wishes are granted in the same look. */
 	assert_int_equal(wish.was_bytes, 4 * USUAL);
 	assert_int_equal(wish.error, 0);
 	assert_int_equal(fcntl(ends[0], F_GETPIPE_SZ), 4 * USUAL);
-	rate_pipes__free(pipes);
+	settings_pipes__free(pipes);
 	end_holder(pids[0]);
 	end_holder(pids[1]);
 	close(ends[0]);
@@ -134,7 +135,7 @@ static void processes_below_each_other(void **state)
 {
 	const pid_t self = getpid();
 	struct rlimit before, few;
-	struct rate_pipes *pipes;
+	struct settings_pipes *pipes;
 	int ends[2];
 	pid_t pid;
 
@@ -145,10 +146,10 @@ static void processes_below_each_other(void **state)
 	few = before;
 	few.rlim_cur = DESCRIPTORS;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	pipes = rate_pipes__new(&self, 1, NULL, 0);
+	pipes = settings_pipes__new(&self, 1, NULL, 0);
 	assert_non_null(pipes);
 	wait_for_size(pipes, inode_of(ends[0]), USUAL);
-	rate_pipes__free(pipes);
+	settings_pipes__free(pipes);
 	setrlimit(RLIMIT_NOFILE, &before);
 	end_holder(pid);
 	close(ends[0]);
