@@ -13,6 +13,8 @@ struct blocks {
 	uint64_t spun_ns; /* at most so long the thread had a CPU in them */
 	uint64_t short_ns; /* at most so long it waited for one unnoticed */
 	uint64_t items[2];
+	uint64_t sleeps; /* in blocks that are over */
+	uint64_t going_on; /* at most so many sleeps are in the last ones */
 };
 
 static const struct pem_streams_end *end_of(const struct pem_streams_queue *queue, int pops)
@@ -80,6 +82,11 @@ static int add_blocks(const struct pem_streams_reading *before,
 			if (from->tid && from->tid != tid)
 				return 0;
 			blocks->items[k] += to->items - from->items;
+			blocks->sleeps += to->sleeps - from->sleeps;
+			/* Timers end sleeps after 1 ms, 10 ms, and then each 100 ms. */
+			if (to->since_ns)
+				blocks->going_on +=
+					3 + less(after->list[i].at_ns, to->since_ns) / 100000000;
 			blocks->blocked_ns[k] += less(to->blocked_ns, from->blocked_ns);
 			blocks->late_ns[k] += less(to->late_ns, from->late_ns);
 			blocks->spun_ns += (to->blocks - from->blocks + to->sleeps - from->sleeps) *
@@ -105,7 +112,8 @@ static void add_times(struct pem_streams_service *s, const struct pem_streams_en
 	uint64_t blocked_ns = blocks->blocked_ns[0] + blocks->blocked_ns[1];
 	uint64_t late_ns = blocks->late_ns[0] + blocks->late_ns[1];
 	/* It was busy at least for as long as it had a CPU outside of blocks. */
-	uint64_t ran_ns = least(less(run_ns, blocks->spun_ns), less(wall_ns, blocked_ns)), rest_ns;
+	uint64_t ran_ns = least(less(run_ns, blocks->spun_ns), less(wall_ns, blocked_ns));
+	uint64_t most_ns, rest_ns;
 
 	s->wall_ns += wall_ns;
 	s->run_ns += run_ns;
@@ -113,14 +121,19 @@ static void add_times(struct pem_streams_service *s, const struct pem_streams_en
 	s->busy_ns += ran_ns;
 	s->doubt_ns += least(blocks->short_ns, wait_ns);
 	s->open_ns += (int64_t)(wall_ns - blocked_ns - (wait_ns - late_ns) - ran_ns);
-	rest_ns = s->wall_ns - s->busy_ns;
+	s->other_sleeps +=
+		(int64_t)(uint32_t)(to->switches - from->switches) - (int64_t)blocks->sleeps;
+	most_ns = s->other_sleeps > (int64_t)blocks->going_on ? s->wall_ns : s->run_ns;
+	most_ns = less(least(most_ns, s->wall_ns), s->busy_ns);
 	if (!to->is_ready && s->open_ns > 0) {
-		s->busy_ns += least((uint64_t)s->open_ns, rest_ns);
-		rest_ns = s->wall_ns - s->busy_ns;
+		rest_ns = least((uint64_t)s->open_ns, most_ns);
+		s->busy_ns += rest_ns;
+		most_ns -= rest_ns;
 		s->open_ns = 0;
 	}
 	s->high_ns = s->busy_ns +
-		     least(s->doubt_ns + (s->open_ns > 0 ? (uint64_t)s->open_ns : 0), rest_ns);
+		     least(s->doubt_ns + (s->open_ns > 0 ? (uint64_t)s->open_ns : 0), most_ns);
+	rest_ns = s->wall_ns - s->busy_ns;
 	s->blocked_in_ns =
 		least(less(s->blocked_in_ns + blocks->blocked_ns[1], blocks->late_ns[1]), rest_ns);
 	rest_ns -= s->blocked_in_ns;
@@ -135,7 +148,7 @@ int pem_streams__between(const struct pem_streams_reading *before,
 {
 	const struct pem_streams_queue *new = &after->list[i], *old = find(before, new, i);
 	const struct pem_streams_end *from, *to;
-	struct blocks blocks = {{0}, {0}, 0, 0, {0}};
+	struct blocks blocks = {.spun_ns = 0};
 
 	if (!old || new->at_ns <= old->at_ns)
 		return 0;

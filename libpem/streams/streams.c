@@ -436,18 +436,21 @@ static FILE *open_of_thread(const struct pem_streams *streams, uint32_t tid, con
 	return fopen(path, "re");
 }
 
-/* Does a thread run, or is it ready to? */
-static bool is_ready(const struct pem_streams *streams, uint32_t tid)
+/* Is the thread ready to run, and how often did it go to sleep? */
+static void read_status(const struct pem_streams *streams, struct pem_streams_end *end)
 {
-	FILE *file = open_of_thread(streams, tid, "stat");
-	char text[256], *state = NULL;
+	static const char switches[] = "voluntary_ctxt_switches:";
+	FILE *file = end->tid ? open_of_thread(streams, end->tid, "status") : NULL;
+	char line[256];
 
-	/* The name before it may have ')' in it. */
-	if (file && fgets(text, sizeof(text), file))
-		state = strrchr(text, ')');
+	while (file && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, "State:\tR", 8))
+			end->is_ready = 1;
+		else if (!strncmp(line, switches, sizeof(switches) - 1))
+			end->switches = (uint32_t)strtoull(line + sizeof(switches), NULL, 10);
+	}
 	if (file)
 		fclose(file);
-	return state && !strncmp(state, ") R", 3);
 }
 
 /* What the kernel knows of an end's thread. A block that goes on counts up to at_ns. */
@@ -461,7 +464,7 @@ static void finish_end(const struct pem_streams *streams, struct pem_streams_end
 	if (end->since_ns && end->since_ns < at_ns)
 		end->blocked_ns += at_ns - end->since_ns;
 	end->tid = thread_of(streams, end->tid);
-	end->is_ready = end->tid && is_ready(streams, end->tid);
+	read_status(streams, end);
 	file = end->tid ? open_of_thread(streams, end->tid, "schedstat") : NULL;
 	end->has_times = file && fscanf(file, "%llu %llu", &run_ns, &wait_ns) == 2;
 	if (file)

@@ -51,7 +51,7 @@ static void service_of_a_thread(void **state)
 	lists[1][1].push = lists[1][1].pop, lists[1][1].pop.tid = 0;
 	lists[1][1].push.blocked_ns = 100, lists[1][1].push.late_ns = 10;
 	lists[1][1].push.items = 7;
-	now->run_ns = 610, lists[0][0].pop.sleeps = now->sleeps = 7;
+	now->run_ns = 610, lists[0][0].pop.sleeps = now->sleeps = 7, now->switches = 1;
 	/* 1000 ns, of which 200 and 100 blocked, and 100 without a CPU, 30 of it in blocks. */
 	service = service_between(&before, &after);
 	assert_int_equal(service.items, 20);
@@ -86,6 +86,7 @@ static void a_wait_for_a_cpu_that_goes_on(void **state)
 	(void)state;
 	/* It ran for 300 ns, and has been ready since: 700 ns are no service yet. */
 	lists[1][0].pop.run_ns = 300, lists[1][0].pop.is_ready = 1;
+	lists[1][0].pop.switches = 1, lists[2][0].pop.switches = 2;
 	service = service_between(&readings[0], &readings[1]);
 	assert_int_equal(service.busy_ns, 300);
 	assert_int_equal(service.for_cpu_ns, 700);
@@ -113,7 +114,7 @@ static void waits_that_are_too_short(void **state)
 
 	(void)state;
 	/* The program did not notice the wait at the end of its sleep, if it was there. */
-	now->run_ns = 149900, now->sleeps = now->blocks = 1;
+	now->run_ns = 149900, now->sleeps = now->blocks = 1, now->switches = 2;
 	service = service_between(&before, &after);
 	assert_int_equal(service.busy_ns, 149900);
 	assert_int_equal(service.doubt_ns, 100);
@@ -123,6 +124,38 @@ static void waits_that_are_too_short(void **state)
 	assert_int_equal(service_between(&before, &after).doubt_ns, 20000);
 	now->expired = 1;
 	assert_int_equal(service_between(&before, &after).doubt_ns, 70000);
+}
+
+static void a_thread_that_sleeps_in_its_queues_alone(void **state)
+{
+	struct pem_streams_queue lists[2][1] = {{reading(1, 0, 0, 0, 0, 0)},
+						{reading(1, 200000, 9, 50000, 0, 60000)}};
+	struct pem_streams_reading before = {lists[0], 1, 1}, after = {lists[1], 1, 1};
+	struct pem_streams_end *now = &lists[1][0].pop;
+	struct pem_streams_service service;
+
+	(void)state;
+	/* 90000 ns are not known to be service: it may have spun, and slept elsewhere. */
+	now->run_ns = 90000, now->sleeps = now->blocks = 9, now->switches = 10;
+	now->is_ready = 1;
+	service = service_between(&before, &after);
+	assert_int_equal(service.other_sleeps, 1);
+	assert_int_equal(service.busy_ns, 0);
+	assert_int_equal(service.high_ns, 150000);
+	/* The tenth sleep is in a block that goes on. So it can't be more than it ran for. */
+	now->since_ns = 199999;
+	assert_int_equal(service_between(&before, &after).high_ns, 90000);
+	now->since_ns = 0, now->switches = 9;
+	assert_int_equal(service_between(&before, &after).high_ns, 90000);
+	now->is_ready = 0;
+	assert_int_equal(service_between(&before, &after).busy_ns, 90000);
+	now->switches = 10;
+	assert_int_equal(service_between(&before, &after).busy_ns, 90000);
+	now->wait_ns = 50000;
+	assert_int_equal(service_between(&before, &after).busy_ns, 100000);
+	/* Counts that wrap. */
+	lists[0][0].pop.switches = UINT32_MAX - 4, now->switches = 4;
+	assert_int_equal(service_between(&before, &after).busy_ns, 90000);
 }
 
 static void service_that_is_unknown(void **state)
@@ -162,6 +195,7 @@ int main(void)
 		cmocka_unit_test(service_of_a_thread),
 		cmocka_unit_test(a_wait_for_a_cpu_that_goes_on),
 		cmocka_unit_test(waits_that_are_too_short),
+		cmocka_unit_test(a_thread_that_sleeps_in_its_queues_alone),
 		cmocka_unit_test(service_that_is_unknown),
 	};
 

@@ -245,8 +245,9 @@ PEM_STREAM_RARE int pem_stream_sleep(struct pem_stream *stream, int which,
 		if (PEM_STREAM_LOAD(&other->waits))
 			pem_stream_wake(stream, !which);
 		begin = pem_stream_see(wait, wait->seen_ns);
-		syscall(SYS_futex, &side->waits, PEM_STREAM_FUTEX_WAIT, 1, &pause, NULL, 0);
-		wait->sleeps++;
+		if (!syscall(SYS_futex, &side->waits, PEM_STREAM_FUTEX_WAIT, 1, &pause, NULL, 0) ||
+		    errno != EAGAIN)
+			wait->sleeps++;
 		ready = PEM_STREAM_LOAD(&side->woken_ns);
 		if (ready < begin) { /* nobody woke the thread: time is over, or a signal came */
 			ready = begin + (uint64_t)pause.tv_nsec + PEM_STREAM_SLACK_NS;

@@ -63,7 +63,7 @@ struct pem_streams_end {
 	 */
 	uint64_t threads, before;
 	uint32_t is_ready; /* if has_times: the thread runs, or waits for a CPU */
-	uint32_t reserved;
+	uint32_t switches; /* times that the thread went to sleep, modulo 2^32 */
 	uint64_t expired; /* of sleeps: that a timer ended, so that late_ns has less of them */
 };
 
@@ -157,6 +157,11 @@ struct pem_streams_service {
 	 */
 	int64_t open_ns;
 	uint64_t pushed, popped; /* items that passed all ends of the thread */
+	/*
+	 * Sleeps outside of blocks, with those in blocks that go on. Without them the thread's
+	 * service is not longer than run_ns.
+	 */
+	int64_t other_sleeps;
 };
 
 /*
