@@ -57,15 +57,15 @@ def main():
         os.symlink(TAXI, os.path.join(folder, "taxi"))
         seconds = (r" 0\.5</command>", " %g</command>" % SECONDS)
         brute, sentence = explore(folder, "brute", seconds, ('trials="25"', 'trials="1000" policy="grid" race="0"'))
-        tenth, _ = explore(folder, "tenth", seconds, ('trials="25"', 'trials="%d"' % (brute["trials"] // 10)))
+        tenth, _ = explore(folder, "tenth", seconds, ('trials="25"', 'trials="%d"' % (brute["measured"] // 10)))
         ours, theirs = [], []
         for _ in range(AGAIN):
             ours.append(queries(folder, tenth["configuration"]))
             theirs.append(queries(folder, brute["configuration"]))
         low, high = ratio_interval(ours, theirs)
     report("explore", CASE, "1/min", ours, "brute force", theirs, digits=0,
-           note="%.3f to %.3f; %d trials of %d: %s; brute force %s; %s; load %.1f"
-           % (low, high, tenth["trials"], brute["trials"], tenth["configuration"], brute["configuration"], sentence, os.getloadavg()[0]),
+           note="%.3f to %.3f; %d trials of %d, %d and %d measured: %s; brute force %s; %s; load %.1f"
+           % (low, high, tenth["trials"], brute["trials"], tenth["measured"], brute["measured"], tenth["configuration"], brute["configuration"], sentence, os.getloadavg()[0]),
            share=statistics.median(ours) / statistics.median(theirs), low=low, high=high, trials=tenth["trials"], of=brute["trials"],
            threads=sentence)
 

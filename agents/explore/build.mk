@@ -49,6 +49,6 @@ $(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += 
 # What is told of trials, without any.
 CFLAGS_tests_unit_explore_results := -Icli $(JSON_CFLAGS)
 $(B)/obj/tests/unit/explore_results.o: private CPPFLAGS += -Iagents -Iagents/explore
-$(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,agents/explore/program/report.c) \
+$(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,agents/explore/program/report.c agents/trial/sentences.c) \
   $(B)/obj/gen/agents/explore/page.o
 $(B)/tests/explore_results: private TEST_LIBS += $(JSON_LIBS) $(MODELS_LIBS)

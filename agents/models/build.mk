@@ -12,7 +12,7 @@ $(MODELS_OBJ) $(filter $(B)/obj/agents/%,$(MODELS_SERIES_OBJ)): private INC_agen
 CFLAGS_agents_models_process := -O3
 MODELS_LIBS := -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) -lxgboost -lm
 
-$(B)/tests/agent_models: $(MODELS_OBJ) $(call objects,agents/trial/space.c shared/number_map.c)
+$(B)/tests/agent_models: $(MODELS_OBJ) $(call objects,agents/trial/space.c shared/number_map.c shared/student.c)
 $(B)/tests/agent_models: private TEST_LIBS += $(MODELS_LIBS)
 $(B)/obj/tests/unit/agent_models.o: private CPPFLAGS += -Iagents
 

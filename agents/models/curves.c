@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* curves.c - from which level on a metric stops improving or gets worse, in sentences */
 #include "models/effects.h"
+#include "rounded.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -74,6 +75,7 @@ static bool tell(const struct explore_effects *e, const struct pem_explore_param
 	const char *first = values[explore_level_of(parameter, curve->first)];
 	const char *last = values[explore_level_of(parameter, curve->last)];
 	const char *worst = values[explore_level_of(parameter, curve->worst)];
+	double half;
 
 	if (curve->worst >= curve->first && curve->worst <= curve->last)
 		return false;
@@ -91,8 +93,11 @@ static bool tell(const struct explore_effects *e, const struct pem_explore_param
 	else
 		snprintf(text, size, "%.60s %s beyond %.60s = %.60s", metric->name, worse,
 			 parameter->name, last);
-	snprintf(figure, size, "%.3g %% (%.3g to %.3g) worse at %.60s", 100 * curve->loss.value,
-		 100 * curve->loss.low, 100 * curve->loss.high, worst);
+	half = 50 * (curve->loss.high - curve->loss.low);
+	snprintf(figure, size, "%g %% (%g to %g) worse at %.60s",
+		 pem_rounded(100 * curve->loss.value, half),
+		 pem_rounded(100 * curve->loss.low, half),
+		 pem_rounded(100 * curve->loss.high, half), worst);
 	return true;
 }
 
@@ -103,6 +108,7 @@ bool explore_curve__tell(const struct explore_effects *e, uint32_t which, char *
 	struct curve curves[2];
 	char texts[2][400], figures[2][400];
 	bool known[2], seen[2], alike;
+	double most;
 	int i;
 
 	for (i = 0; i < 2; i++) {
@@ -113,6 +119,7 @@ bool explore_curve__tell(const struct explore_effects *e, uint32_t which, char *
 	}
 	alike = curves[0].first == curves[1].first && curves[0].last == curves[1].last &&
 		curves[0].best == curves[1].best;
+	most = known[0] ? 100 * fmax(curves[0].loss.high, 0) : 0;
 	if (seen[0] && seen[1])
 		snprintf(sentence, size, "%s: %s on average%s%s%s%s at the best configuration",
 			 texts[0], figures[0], alike ? ", " : "; ", alike ? "" : texts[1],
@@ -124,8 +131,9 @@ bool explore_curve__tell(const struct explore_effects *e, uint32_t which, char *
 		snprintf(sentence, size, "%s: %s at the best configuration%s", texts[1], figures[1],
 			 known[0] ? "; no effect is seen on average" : "");
 	else if (known[0])
-		snprintf(sentence, size, "No effect of %.60s is seen: at most %.2g %%",
-			 parameter->name, 100 * fmax(curves[0].loss.high, 0));
+		snprintf(sentence, size,
+			 "No effect of %.60s is seen; if there is one, it is at most %g %%",
+			 parameter->name, pem_rounded(most, most));
 	else
 		snprintf(sentence, size, "The effect of %.60s is unknown", parameter->name);
 	return seen[0] || seen[1];

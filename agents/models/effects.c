@@ -8,6 +8,7 @@
  */
 #include "models/effects.h"
 #include "models/models.h"
+#include "student.h"
 
 #include <errno.h>
 #include <math.h>
@@ -464,6 +465,14 @@ int explore_effects__find(struct explore_effects *e, const struct explore_result
 	}
 	free(s.sums);
 	return rc;
+}
+
+double explore_result__half(const struct explore_result *result, size_t metric)
+{
+	double error = result->errors && result->runs > 1 ? result->errors[metric] : 0;
+
+	return error > 0 && isfinite(error) ? error * pem_student__quantile(0.05, result->runs - 1)
+					    : 0;
 }
 
 void explore_effects__free(struct explore_effects *e)

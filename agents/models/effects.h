@@ -40,6 +40,9 @@ struct explore_result {
 	const char *left; /* processes and files that it left; "" */
 };
 
+/* Half of the 95 % interval of a metric's mean; 0: unknown. */
+double explore_result__half(const struct explore_result *result, size_t metric);
+
 struct explore_estimate {
 	double value, low, high; /* with the 95 % interval. NAN: unknown */
 };

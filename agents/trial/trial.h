@@ -10,7 +10,7 @@
  *	metrics.c	the metrics of a run
  *	run.c		configure, start, run, restore
  *	outcome.h	outcomes of trials
- *	figures.c	what several runs of a configuration come to
+ *	figures.c	what several runs of a configuration come to; sentences.c: in words
  *	pair.c		two runs at the same time
  *	store.c		runs in the CPO database; stored.c: those that it has
  *	work.h		all of an experiment that is worked on here; comparisons with the defaults
@@ -91,7 +91,8 @@ struct trial_experiment {
 	bool any_status; /* an exit status other than 0 is no failure */
 	char *folder; /* where commands run, as an absolute path */
 	char *prepare, *start, *ready, *command, *end; /* for /bin/sh; NULL: there is none */
-	char *program; /* the command's first word, after env, nice and others */
+	char *program; /* whose build trials are of */
+	bool names_program; /* the document does; otherwise it is the command's first word */
 	char unknown[64]; /* {word} of a command that is not a parameter; "": there is none */
 	struct trial_space *space;
 	struct settings_target targets[TRIAL_PARAMETERS_MAX]; /* one for each parameter */
@@ -293,6 +294,14 @@ struct trial_gain {
 /* A gain over the defaults by the runs that chose the configuration: luck has a part in it. */
 struct trial_gain trial_figures__gain(const struct trial_figures *found,
 				      const struct trial_figures *usual, bool greater_is_better);
+/* "12.3 s": a metric's value, to the second digit of its error. Error 0, NAN: it is unknown. */
+const char *trial_measure__text(const struct trial_measure *metric, double value, double error);
+/*
+ * ", 12 % better than THAN (+8.1 to +16 %HOW)", or that no difference is seen. "": it is unknown.
+ * Valid as long as the words of cli.h.
+ */
+const char *trial_gain__text(double value, double low, double high, const char *than,
+			     const char *how);
 
 /* --- pair.c --- */
 
@@ -359,7 +368,9 @@ struct trial_store {
 	struct stat file; /* as it was opened */
 	bool read_only;
 	const struct trial_experiment *experiment;
-	struct pem_db_application application;
+	struct pem_db_application application; /* the shell, if the program is not known */
+	bool has_program;
+	char build[640]; /* which builds' trials count: "this build of /usr/bin/xz" */
 	struct pem_db_machine machine;
 	struct pem_db_run run; /* that goes on */
 	struct pem_db_directive directive; /* its configuration */
@@ -375,7 +386,10 @@ struct trial_store {
 /* Open the database, or only read it. Returns 0 or -errno with error. Close it also after that. */
 int trial_store__open(struct trial_store *store, const struct trial_experiment *experiment,
 		      bool read_only, struct pem_error *error);
-/* Find out which program and machine it is, in the folder where commands run. 0 or -errno. */
+/*
+ * Find out which program and machine it is, in the folder where commands run. Returns 0 or -errno
+ * with error: a program that the document names is not there.
+ */
 int trial_store__identify(struct trial_store *store, struct pem_error *error);
 void trial_store__close(struct trial_store *store);
 /* Is it on a server, where other machines may have it too? */

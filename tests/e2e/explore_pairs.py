@@ -65,7 +65,7 @@ def races_and_gains_are_pairs():
     folder, env = experiment("""  <parameter name="a" values="1 2" default="1"/>
   <command>echo "v=$((100 - 20 * ({a} - 1)))"</command>""" + METRIC, attributes=PAIRS % (4, 2))
     out = explore(folder, env, "run")[0]
-    assert "20.0 % better than the defaults" in out and "in 6 fresh runs of each, in pairs" in out, out
+    assert "20 % better than the defaults (+20 to +20 %, " in out and "in 6 fresh runs of each, in pairs" in out, out
     found = pairs_of(folder)
     equal(found[:3], [{"a=2": (TREATED, 80), "a=1": (CONTROL, 100)}] * 3, "the race: equal pairs decide it")
     equal([{text: value for text, (_, value) in sides.items()} for sides in found[3:]], [{"a=1": 100, "a=2": 80}] * 6, "pairs of the gain")

@@ -14,6 +14,7 @@ const parameterOf = (name) => data.parameters.find((parameter) => parameter.name
 // The group of a configuration's level, or -1: the page has groups of several levels. A parameter that means nothing there has the first one.
 const groupOf = (parameter, configuration) => parameter.name in configuration ? parameter.levels.findIndex((level) => level.value === configuration[parameter.name]) : 0;
 const valueOf = (trial, of = metric) => trial.values[of.name];
+const error = (trial, of = metric) => of.name in trial.half_intervals ? " ± " + number(Number(trial.half_intervals[of.name].toPrecision(2))) : "";
 const measured = data.trials.filter((trial) => typeof valueOf(trial) === "number" && trial.outcome !== "failed" && trial.outcome !== "refused");
 
 // --- head ---
@@ -31,11 +32,8 @@ function head() {
 		at("verdict").textContent = `No best configuration is known: ${data.unknown}.`;
 		return;
 	}
-	const best = data.best, error = best.errors[metric.name];
-	let text = `Best: ${quantity(valueOf(best))}${error ? " ± " + number(1.96 * error) : ""} ${unit(metric) ? "" : metric.name + " "}in trial ${best.trial}`;
-	if (data.gain && data.gain.value !== null)
-		text += `, ${interval(data.gain, percent)} better than ${data.reference ? "trial " + data.reference.trial : "the median configuration"}`;
-	at("verdict").textContent = text + ".";
+	const best = data.best;
+	at("verdict").textContent = `Best: ${number(valueOf(best))}${error(best)}${unit(metric)}${unit(metric) ? "" : " " + metric.name} in trial ${best.trial}${data.compared || ""}.`;
 	for (const [name, value] of Object.entries(best.configuration)) {
 		const pair = element("div");
 		pair.append(element("dt", "", name), element("dd", "", value));
@@ -272,8 +270,7 @@ function columnsOf() {
 	const add = (title, value, more) => columns.push({ title, value, ...more });
 	const any = (test) => data.trials.some(test);
 	for (const one of data.metrics) {
-		const error = (trial) => trial.errors[one.name] ? " ± " + number(Number((1.96 * trial.errors[one.name]).toPrecision(2))) : "";
-		const text = (trial) => typeof valueOf(trial, one) === "number" ? number(valueOf(trial, one)) + error(trial) : "";
+		const text = (trial) => typeof valueOf(trial, one) === "number" ? number(valueOf(trial, one)) + error(trial, one) : "";
 		add(one.name + (one.unit ? ` (${one.unit})` : ""), (trial) => valueOf(trial, one), { number: true, text });
 	}
 	if (any((trial) => trial.outcome !== "measured"))

@@ -2,6 +2,8 @@
 /* best.c - best: the configuration and how to reproduce it; reproduce: does a figure hold? */
 #include "program/exploration.h"
 
+#include "rounded.h"
+
 #include <errno.h>
 #include <math.h>
 
@@ -12,32 +14,30 @@
 /* Which runs a gain is of. */
 static const char *of_runs(const struct trial_gain *gain)
 {
-	return gain->runs ? cli_format("in %u fresh runs of each, in %s", gain->runs,
+	return gain->runs ? cli_format(", in %u fresh runs of each, in %s", gain->runs,
 				       gain->in_pairs ? "pairs" : "turns")
-			  : "by the runs that chose it";
+			  : ", by the runs that chose it";
 }
 
 static void print_gain(struct exploration *x, const struct trial_winner *best)
 {
 	struct trial_gain gain = exploration__gain(x, best);
 
-	if (isnan(gain.value))
-		return;
-	if (!gain.value && isnan(gain.low)) {
-		printf(": the defaults");
-		return;
-	}
-	if (gain.low <= 0 && gain.high >= 0) {
-		printf(", no difference from the defaults is seen (%+.1f to %+.1f %%, %s)",
-		       100 * gain.low, 100 * gain.high, of_runs(&gain));
-		return;
-	}
-	printf(", %s %s than the defaults", cli_percent(fabs(gain.value)),
-	       gain.value >= 0 ? "better" : "worse");
-	if (isnan(gain.low))
-		printf(" (its error is unknown: one of them ran once)");
-	else
-		printf(" (%+.1f to %+.1f %%, %s)", 100 * gain.low, 100 * gain.high, of_runs(&gain));
+	fputs(!gain.value && isnan(gain.low) ? ": the defaults"
+					     : trial_gain__text(gain.value, gain.low, gain.high,
+								"the defaults", of_runs(&gain)),
+	      stdout);
+}
+
+/* Configurations that were measured on this kind of machine, in all of their runs. */
+static size_t count_measured(const struct exploration *x)
+{
+	size_t count = 0, i;
+
+	for (i = 0; i < x->count; i++)
+		count += !x->tried[i].machine && x->tried[i].figures.runs > 0 &&
+			 !*x->tried[i].reason;
+	return count;
 }
 
 static void print_ways(const struct exploration *x, const uint32_t *levels)
@@ -70,6 +70,7 @@ static int print_json(struct exploration *x, const struct trial_winner *best)
 	cli_json__text(all, "exploration", e->name);
 	cli_json__count(all, "trial", exploration__number(x, best->levels));
 	cli_json__count(all, "trials", x->here);
+	cli_json__count(all, "measured", count_measured(x));
 	json_object_object_add(all, "configuration",
 			       explore_configuration(&e->space->view, values));
 	cli_json__text(all, "metric", e->metrics[0].name);
@@ -123,21 +124,17 @@ static void print_elsewhere(const struct exploration *x)
 
 		if (!best || trial_words__text(&x->work.experiment, best->levels, text))
 			continue;
-		printf("\nOn %s trial %zu has the best %s, %g%s%s:\n  %s\n",
+		printf("\nOn %s trial %zu has the best %s, %s:\n  %s\n",
 		       x->work.store.machines[machine].text, (size_t)(best - x->tried) + 1,
-		       metric->name, best->figures.means[0], *metric->unit ? " " : "", metric->unit,
-		       text);
+		       metric->name, trial_measure__text(metric, best->figures.means[0], 0), text);
 	}
 }
 
 /* Why no configuration is the best one. */
 static int say_none(const struct exploration *x)
 {
-	size_t measured = 0, i;
+	size_t measured = count_measured(x);
 
-	for (i = 0; i < x->count; i++)
-		measured += !x->tried[i].machine && x->tried[i].figures.runs > 0 &&
-			    !*x->tried[i].reason;
 	if (x->count && !x->here) {
 		print_elsewhere(x);
 		fflush(stdout);
@@ -152,8 +149,7 @@ static int say_none(const struct exploration *x)
 	if (!measured)
 		return cli_error(CLI_FAILED,
 				 "no configuration was measured: all %zu failed or were refused in "
-				 "a run; "
-				 "'pem explore show' tells why",
+				 "a run; 'pem explore show' prints why",
 				 x->here);
 	return cli_error(CLI_FAILED,
 			 "no configuration has all the runs that the experiment asks for: of %zu, "
@@ -166,17 +162,20 @@ int explore_print_best(struct exploration *x)
 	const struct trial_experiment *e = &x->work.experiment;
 	struct trial_winner best;
 	char text[TRIAL_TEXT_BYTES];
+	double half;
 
 	if (!exploration__best(x, &best))
 		return say_none(x);
 	if (x->request->json)
 		return print_json(x, &best);
+	half = (best.high - best.low) / 2;
 	trial_words__text(e, best.levels, text);
-	printf("%s: best of %zu is trial %zu, %s %g%s%s", e->name, x->here,
-	       exploration__number(x, best.levels), e->metrics[0].name, best.mean,
-	       *e->metrics[0].unit ? " " : "", e->metrics[0].unit);
+	printf("%s: best of %zu is trial %zu, %s %s", e->name, count_measured(x),
+	       exploration__number(x, best.levels), e->metrics[0].name,
+	       trial_measure__text(e->metrics, best.mean, half));
 	if (isfinite(best.low) && isfinite(best.high))
-		printf(" (%g to %g, %u runs)", best.low, best.high, best.runs);
+		printf(" (%g to %g, %u runs)", pem_rounded(best.low, half),
+		       pem_rounded(best.high, half), best.runs);
 	else
 		printf(" (%s: its error is unknown)",
 		       best.runs == 1 ? "1 run" : cli_format("%u runs", best.runs));
@@ -201,7 +200,7 @@ static int apply(struct exploration *x, const struct trial_winner *best)
 		outside += values[i] && settings_way__lasts(e->targets[i].way, e->start != NULL);
 	if (!outside)
 		return cli_error(CLI_WRONG_INPUT, "there is nothing to apply: all settings are "
-						  "given as the trial above tells");
+						  "given by the command above");
 	rc = settings_agent__apply(x->work.settings, SETTINGS_BEFORE_START, e->targets, values,
 				   count, &refusal, &x->error);
 	/* A server that a trial starts has its settings from the trial alone. */
@@ -213,7 +212,7 @@ static int apply(struct exploration *x, const struct trial_winner *best)
 	if (rc)
 		return rc > 0 ? cli_error(CLI_FAILED, "%s", refusal.text)
 			      : cli_fail(-rc, &x->error);
-	cli_say("%u settings were applied, for good; others are given as the trial above tells",
+	cli_say("%u settings were applied, for good; others are given by the command above",
 		outside);
 	return CLI_DONE;
 }
@@ -259,7 +258,9 @@ static int compare(const struct exploration *x, const struct trial_figures *then
 {
 	double difference = now->means[0] - then->means[0];
 	double half = trial_figures__half_interval(now, 1, then, 1);
-	const char *unit = x->work.experiment.metrics[0].unit;
+	const struct trial_measure *metric = x->work.experiment.metrics;
+	const char *before = trial_measure__text(metric, then->means[0], half);
+	const char *after = trial_measure__text(metric, now->means[0], half);
 	uint32_t number = x->request->trial;
 	bool holds = fabs(difference) <= half;
 	bool known = !isnan(half) && (!holds || half <= CLOSE * fabs(then->means[0]));
@@ -272,20 +273,18 @@ static int compare(const struct exploration *x, const struct trial_figures *then
 				 "differ is unknown, and so is whether its figure holds",
 				 number);
 	if (!known)
-		return cli_error(
-			CLI_FAILED,
-			"trial %u: %g %s then and %g %s now, but its runs differ so much that "
-			"95 %% of differences lie between %+g and %+g: whether the figure "
-			"holds is unknown; each reproduce adds %u runs",
-			number, then->means[0], unit, now->means[0], unit, difference - half,
-			difference + half, RUNS_AGAIN);
+		return cli_error(CLI_FAILED,
+				 "trial %u: %s then and %s now, but its runs differ so much that "
+				 "95 %% of differences lie between %+g and %+g: whether the figure "
+				 "holds is unknown; each reproduce adds %u runs",
+				 number, before, after, pem_rounded(difference - half, half),
+				 pem_rounded(difference + half, half), RUNS_AGAIN);
 	if (!x->request->json) {
-		printf("trial %u: %s %g %s then (%u runs), %g %s now (%u runs)\n", number,
-		       x->work.experiment.metrics[0].name, then->means[0], unit, then->runs,
-		       now->means[0], unit, now->runs);
-		printf("The figure %s: the difference is %+g to %+g %s (95 %%).\n",
-		       holds ? "holds" : "does not hold", difference - half, difference + half,
-		       unit);
+		printf("trial %u: %s %s then (%u runs), %s now (%u runs)\n", number, metric->name,
+		       before, then->runs, after, now->runs);
+		printf("The figure %s: the difference is %+g to %s (95 %%).\n",
+		       holds ? "holds" : "does not hold", pem_rounded(difference - half, half),
+		       trial_measure__text(metric, difference + half, half));
 	}
 	return cli_finish_output(holds ? CLI_DONE : CLI_DIFFERS);
 }

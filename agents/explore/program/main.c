@@ -30,8 +30,7 @@ static const struct cli_option options[] = {
 	{'o', "output", "FILE", "init: write the experiment to FILE (NAME.xml)."},
 	{'P', "pairs", NULL,
 	 "run: the command may run twice at the same time: compare configurations in pairs, as "
-	 "with "
-	 "pairs=\"yes\" in the experiment."},
+	 "with pairs=\"yes\" in the experiment."},
 	{'a', "apply", NULL, "best: give its settings to files, databases and servers, for good."},
 	{'j', "json", NULL, "Print JSON."},
 	{'H', "html", "PAGE", "show: write a page for a browser to the file PAGE, a new one."},
@@ -73,9 +72,7 @@ const struct cli_verb explore_help = {
 		    "pem explore replay x264.csv --seeds 21\n"
 		    "                            how many trials does the policy take?\n"
 		    "pem explore replay x264.csv --policy random --seeds 21 --json\n"
-		    "                            beside chance, for a program\n"
-		    "pem explore replay apache.csv --maximize\n"
-		    "                            the values are rates",
+		    "                            beside chance, for a program",
 	.options = options,
 };
 

@@ -2,8 +2,9 @@
 /* report.c - the results as text, as JSON and as an HTML page (page/); the Pareto front */
 #include "program/program.h"
 #include "models/effects.h"
-#include "trial/outcome.h"
-#include "trial/space.h"
+#include "trial/trial.h"
+
+#include "rounded.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +29,14 @@ static void add_estimate(struct json_object *object, const char *key, struct exp
 	cli_json__real(made, "low", value.low);
 	cli_json__real(made, "high", value.high);
 	json_object_object_add(object, key, made);
+}
+
+static const char *gain_text(const struct explore_effects *e)
+{
+	if (e->results->reference == e->best)
+		return ": the defaults";
+	return trial_gain__text(e->gain.value, e->gain.low, e->gain.high,
+				e->has_reference ? "the defaults" : "the median configuration", "");
 }
 
 static struct explore_estimate estimate_row(const struct explore_effects *e, const double *row)
@@ -68,7 +77,7 @@ static struct json_object *trial_json(const struct explore_effects *e, size_t in
 	const struct explore_results *r = e->results;
 	const struct explore_result *trial = &r->trials[index];
 	struct json_object *object = json_object_new_object();
-	struct json_object *values = json_object_new_object(), *errors = json_object_new_object();
+	struct json_object *values = json_object_new_object(), *halves = json_object_new_object();
 	const char *configuration[TRIAL_PARAMETERS_MAX];
 	size_t i;
 
@@ -78,12 +87,12 @@ static struct json_object *trial_json(const struct explore_effects *e, size_t in
 			       explore_configuration(r->space, configuration));
 	for (i = 0; i < r->metric_count && trial->values; i++) {
 		cli_json__real(values, r->metrics[i].name, trial->values[i]);
-		if (trial->errors && trial->errors[i] > 0)
-			cli_json__real(errors, r->metrics[i].name, trial->errors[i]);
+		if (explore_result__half(trial, i) > 0)
+			cli_json__real(halves, r->metrics[i].name, explore_result__half(trial, i));
 	}
 	cli_json__text(object, "outcome", trial_outcome__text(trial->outcome));
 	json_object_object_add(object, "values", values);
-	json_object_object_add(object, "errors", errors);
+	json_object_object_add(object, "half_intervals", halves);
 	cli_json__count(object, "runs", trial->runs);
 	cli_json__real(object, "seconds", trial->seconds);
 	cli_json__text(object, "reason", trial->reason);
@@ -175,6 +184,7 @@ static struct json_object *results_json(const struct explore_effects *e)
 	if (!*e->unknown) {
 		cli_json__real(object, "noise", e->noise / (1 + e->noise));
 		add_estimate(object, "gain", e->gain);
+		cli_json__text(object, "compared", gain_text(e));
 	}
 	return object;
 }
@@ -273,20 +283,12 @@ static void print_head(const struct explore_effects *e, FILE *out)
 	if (e->best < r->count) {
 		fprintf(out, "best: trial %u, ", best->number);
 		cli_put_text(out, metric->name);
-		fprintf(out, " %g%s", best->values[0], *metric->unit ? " " : "");
+		fprintf(out, " %g%s", pem_rounded(best->values[0], explore_result__half(best, 0)),
+			*metric->unit ? " " : "");
 		cli_put_text(out, metric->unit);
-		if (best->errors && best->errors[0] > 0 && isfinite(best->errors[0]))
-			fprintf(out, " +- %.2g", 1.96 * best->errors[0]);
-		if (isfinite(e->gain.value) && r->reference != e->best)
-			fprintf(out, ", %.3g %% (%s) better than %s", 100 * e->gain.value,
-				isfinite(e->gain.low)
-					? cli_format("%.3g to %.3g", 100 * e->gain.low,
-						     100 * e->gain.high)
-					: "its error is unknown",
-				e->has_reference
-					? cli_format("trial %u", r->trials[r->reference].number)
-					: "the median configuration");
-		fputc('\n', out);
+		if (explore_result__half(best, 0) > 0)
+			fprintf(out, " +- %.2g", explore_result__half(best, 0));
+		fprintf(out, "%s\n", gain_text(e));
 		print_configuration(r, best->levels, out);
 	}
 	if (*e->unknown)
@@ -307,6 +309,7 @@ static void print_effects(const struct explore_effects *e, FILE *out)
 	for (i = told = 0; i < e->effect_count && told < EFFECTS_TOLD; i++) {
 		const struct explore_effect *effect = &e->effects[i];
 		const char *name = parameters[effect->a].name;
+		double half = 50 * (effect->share.high - effect->share.low);
 
 		if (effect->share.high < LEAST_TOLD)
 			continue;
@@ -316,11 +319,14 @@ static void print_effects(const struct explore_effects *e, FILE *out)
 					       ? name
 					       : cli_format("%.100s, %.100s together", name,
 							    parameters[effect->b].name));
-		cli_table__cell(table, effect->share.high - effect->share.low > WIDEST_KNOWN
-					       ? "unknown"
-					       : cli_percent(effect->share.value));
-		cli_table__cell(table, cli_format("%.1f to %.1f %%", 100 * effect->share.low,
-						  100 * effect->share.high));
+		cli_table__cell(table,
+				effect->share.high - effect->share.low > WIDEST_KNOWN
+					? "unknown"
+					: cli_format("%g %%",
+						     pem_rounded(100 * effect->share.value, half)));
+		cli_table__cell(table, cli_format("%g to %g %%",
+						  pem_rounded(100 * effect->share.low, half),
+						  pem_rounded(100 * effect->share.high, half)));
 	}
 	fputc('\n', out);
 	cli_table__print(table);
@@ -354,11 +360,14 @@ static void print_trials(const struct explore_effects *e, bool front, FILE *out)
 		fprintf(out, "%strial %u", title, trial->number);
 		title = "";
 		for (k = 0; k < r->metric_count && front; k++) {
-			fprintf(out, ", %g ", trial->values[k]);
+			fprintf(out, ", %g ",
+				pem_rounded(trial->values[k], explore_result__half(trial, k)));
 			cli_put_text(out,
 				     *r->metrics[k].unit ? r->metrics[k].unit : r->metrics[k].name);
 		}
-		if (!front) {
+		if (front) {
+			fprintf(out, trial->runs == 1 ? " (1 run)" : " (%u runs)", trial->runs);
+		} else {
 			fprintf(out, ", %s: ", trial_outcome__text(trial->outcome));
 			cli_put_text(out, trial->reason);
 		}

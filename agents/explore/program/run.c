@@ -38,9 +38,8 @@ static int explore(struct exploration *x)
 	uint64_t began_ns = cli_now_ns();
 	size_t before = x->here, skips = 0;
 	bool again;
-	int rc = 0;
+	int rc = exploration__catch_up(x);
 
-	rc = exploration__catch_up(x);
 	/* The gain over the defaults is what people ask for first. */
 	if (!rc && e->has_default && !exploration__find(x, e->defaults)) {
 		show_progress(x, trials, began_ns, before);

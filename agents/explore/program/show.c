@@ -27,15 +27,14 @@ int explore_show_table(const struct explore_request *request)
 		return cli_fail(-rc, &error);
 	trials = calloc(table.space->row_count, sizeof(*trials));
 	for (i = 0; i < table.space->row_count && trials; i++)
-		trials[i] = (struct explore_result){
-			.number = (uint32_t)i + 1,
-			.levels = table.space->rows + i * table.space->view.parameter_count,
-			.runs = 1,
-			.values = &table.values[i],
-			.reason = "",
-			.machine = "",
-			.left = "",
-		};
+		trials[i] = (struct explore_result){.number = (uint32_t)i + 1,
+						    .levels = table.space->rows +
+							      i * table.space->view.parameter_count,
+						    .runs = 1,
+						    .values = &table.values[i],
+						    .reason = "",
+						    .machine = "",
+						    .left = ""};
 	metric.name = table.metric;
 	results.space = &table.space->view;
 	results.trials = trials;
