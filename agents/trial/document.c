@@ -140,7 +140,7 @@ static bool is_wrapper(const char *word, size_t n)
 
 /*
  * The command's first word, after assignments and programs that run another one, with their options
- * and numbers. It is the application in the database.
+ * and numbers.
  */
 static int find_program(struct trial_reader *reader)
 {
@@ -195,7 +195,7 @@ static int read_run(struct trial_reader *reader, const struct settings_xml_node 
 	if (trial_reader__copy(reader, &e->folder, whole))
 		return -ENOMEM;
 	rc = read_command(reader, node, &e->command);
-	return rc ? rc : find_program(reader);
+	return rc || e->names_program ? rc : find_program(reader);
 }
 
 /* --- metrics --- */
@@ -487,6 +487,7 @@ static int read_all(struct trial_reader *reader)
 	const struct settings_xml_node *root = settings_xml__root(reader->xml), *node;
 	const char *policy = settings_xml__attribute(root, "policy");
 	const char *pairs = settings_xml__attribute(root, "pairs");
+	const char *program = settings_xml__attribute(root, "program");
 	int rc = trial_reader__copy(reader, &e->name, settings_xml__attribute(root, "name"));
 
 	if (!rc)
@@ -497,6 +498,9 @@ static int read_all(struct trial_reader *reader)
 	e->runs = count_at(root, "runs", 1);
 	e->race_runs = count_at(root, "race", 6);
 	e->pairs = pairs && !strcmp(pairs, "yes");
+	e->names_program = program != NULL;
+	if (!rc && program)
+		rc = trial_reader__copy(reader, &e->program, program);
 	e->has_default = true;
 	if (!rc && settings_xml__attribute(root, "trials") && !e->trials)
 		rc = settings_xml__refuse(reader->xml, root, "trials", 0,

@@ -16,7 +16,9 @@
 
 #include <pem/agent.h>
 
+#include <ctype.h>
 #include <errno.h>
+#include <glob.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,28 +67,68 @@ static int check_file(const struct trial_store *store, struct pem_error *error)
 	return -ESTALE;
 }
 
-/* Does prepare name the program's file? */
+static bool is_of_word(char c)
+{
+	return isalnum((unsigned char)c) || (c && strchr("_.-", c));
+}
+
+/* Does prepare make the program? It does if it has the file's name as a word. */
 static bool is_made(const struct trial_experiment *e)
 {
-	const char *slash = strrchr(e->program, '/');
+	const char *slash = strrchr(e->program, '/'), *at = slash ? e->prepare : NULL;
+	size_t n = slash ? strlen(slash + 1) : 0;
 
-	return e->prepare && strstr(e->prepare, slash ? slash + 1 : e->program);
+	while (n && at && (at = strstr(at, slash + 1))) {
+		if ((at == e->prepare || !is_of_word(at[-1])) && !is_of_word(at[n]))
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+/* Identify the experiment's program, or of the files that its pattern matches the last one. */
+static int identify_program(struct trial_store *store, struct pem_error *error)
+{
+	const char *name = store->experiment->program, *slash;
+	glob_t found = {0};
+	int rc;
+
+	if (strchr(name, '/') && !glob(name, 0, NULL, &found))
+		name = found.gl_pathv[found.gl_pathc - 1];
+	rc = pem_agent__identify(name, &store->application, &store->machine, error);
+	globfree(&found);
+	slash = strrchr(store->application.path, '/');
+	if (!rc && slash && strcmp(slash + 1, store->application.name))
+		snprintf(store->build, sizeof(store->build), "this build of %s (%.400s)",
+			 store->application.name, store->application.path);
+	else
+		snprintf(store->build, sizeof(store->build), "this build of %.400s",
+			 store->application.path);
+	return rc;
 }
 
 int trial_store__identify(struct trial_store *store, struct pem_error *error)
 {
-	int64_t rc;
+	const struct trial_experiment *e = store->experiment;
+	bool made = is_made(e);
+	int64_t rc = -ENOENT;
 
 	store->application.size = sizeof(store->application);
 	store->machine.size = sizeof(store->machine);
-	/* What prepare makes is another build in each trial. */
-	rc = is_made(store->experiment)
-		     ? -ENOENT
-		     : pem_agent__identify(store->experiment->program, &store->application,
-					   &store->machine, error);
-	/* A word that is no file is the shell's. */
-	if (rc)
+	if (!made)
+		rc = identify_program(store, error);
+	if (rc && !made && e->names_program)
+		return (int)rc;
+	store->has_program = !rc;
+	if (rc) {
+		/* The row in the database needs an application. */
+		snprintf(store->build, sizeof(store->build),
+			 made ? "any build of %.200s, since prepare makes it"
+			      : "any build of what the command runs: '%.200s' is not a program's "
+				"file, so name the program (<exploration program=\"...\">)",
+			 e->program);
 		rc = pem_agent__identify("/bin/sh", &store->application, &store->machine, error);
+	}
 	if (rc || store->read_only)
 		return (int)rc;
 	rc = pem_database__put(store->database, PEM_DB_APPLICATION, &store->application, error);

@@ -75,9 +75,40 @@ def trials_are_of_the_program_that_is_wrapped():
     folder, env = experiment(BODY.replace("echo", "env X=1 nice -n 1 ./app") % "")
     for source in ("echo", "printf"):
         subprocess.run(["cp", "/usr/bin/" + source, folder + "/app"], check=True)
-        assert "this build of %s/app; 0 configurations" % os.path.realpath(folder) in explore(folder, env, "check")[0], "program"
+        assert "this build of %s/app.\n0 configurations" % os.path.realpath(folder) in explore(folder, env, "check")[0], "program"
         explore(folder, env, "run")
     equal(runs(folder), (4, 0), "runs of two builds")
+
+
+@test
+def trials_are_of_the_program_that_is_named():
+    "another build of the program that the document names makes other trials, whatever the command begins with; a pattern names the last file"
+    need("cp")
+    folder, env = experiment(BODY.replace("echo", "export X=1; ./app-2") % "", attributes='program="./app-*"')
+    for source in ("echo", "printf"):
+        for number in "12":
+            subprocess.run(["cp", "/usr/bin/" + source, "%s/app-%s" % (folder, number)], check=True)
+        out = explore(folder, env, "check")[0]
+        assert "this build of %s/app-2.\n0 configurations" % os.path.realpath(folder) in out, out
+        explore(folder, env, "run")
+    equal(runs(folder), (4, 0), "runs of two builds")
+    os.unlink(folder + "/app-1")
+    os.unlink(folder + "/app-2")
+    assert "./app-*: there is no such command" in explore(folder, env, "check", status=1)[1], "no program"
+
+
+@test
+def a_build_that_is_not_known_is_not_claimed():
+    "if the command begins with a word of the shell, or prepare makes the program, check names no build; a program of PATH is not prepare's"
+    for command, prepare, wanted in (("export X=1; echo v={a}", "", "any build of what the command runs: 'export' is not"),
+                                     ("./app v={a}", "cp /usr/bin/echo app", "any build of ./app, since prepare makes it"),
+                                     ("./app v={a}", "touch app.in", "any build of what the command runs: './app' is not"),
+                                     ("cp --version; echo v={a}", "cp /usr/bin/echo app", "this build of /usr/bin/cp.")):
+        folder, env = experiment((BODY % ("  <prepare>%s</prepare>" % prepare if prepare else "")).replace("echo v={a}", command))
+        out = explore(folder, env, "check")[0]
+        assert "Trials are of " + wanted in out, out
+        known = wanted.startswith("this build")
+        equal(json.loads(explore(folder, env, "check", "--json")[0])["program"], "/usr/bin/cp" if known else "", "JSON")
 
 
 @test
@@ -104,6 +135,9 @@ def a_refused_value_is_not_tried_for_ever():
     explore(folder, env, "run")
     told = [state for text, (state, _) in trials(folder).items() if "1048576" in text]
     equal((len(told), len(trials(folder))), (3, 3 + 6), "refused, and all")
+    assert "best of 6 is trial" in explore(folder, env, "best")[0], "best"
+    best = json.loads(explore(folder, env, "best", "--json")[0])
+    equal((best["trials"], best["measured"]), (9, 6), "trials, and measured ones")
 
 
 @test

@@ -74,7 +74,8 @@ static void print_json(const struct exploration *x, const uint32_t *levels, cons
 	cli_json__text(all, "policy", x->policy.name);
 	cli_json__text(all, "folder", e->folder);
 	explore_commands__tell(e, levels, all);
-	cli_json__text(all, "program", x->work.store.application.path);
+	cli_json__text(all, "program",
+		       x->work.store.has_program ? x->work.store.application.path : "");
 	cli_json__real(all, "limit_s", e->limit_s);
 	cli_json__count(all, "disk_bytes", e->disk_bytes);
 	json_object_object_add(all, "metrics", metrics_json(e));
@@ -89,10 +90,9 @@ static void print_text(const struct exploration *x, const uint32_t *levels)
 	const struct trial_experiment *e = &x->work.experiment;
 	size_t i;
 
-	printf("%s: %s, %s, policy %s\n", e->name,
-	       cli_format("%u parameters", e->space->view.parameter_count),
+	printf("%s: %u parameters, %s, policy %s\n", e->name, e->space->view.parameter_count,
 	       e->space->view.count == UINT64_MAX
-		       ? "more configurations than are counted"
+		       ? "too many configurations to count"
 		       : cli_format("%s configurations", cli_count(e->space->view.count)),
 	       x->policy.name);
 	printf("\nA trial runs this, in %s, with its values:\n", e->folder);
@@ -107,8 +107,8 @@ static void print_text(const struct exploration *x, const uint32_t *levels)
 		       i >= e->objectives                ? ""
 		       : e->metrics[i].greater_is_better ? ", the more the better"
 							 : ", the less the better");
-	printf("Trials are of this build of %s; %zu configurations were tried already.\n",
-	       x->work.store.application.path, x->count);
+	printf("Trials are of %s.\n%zu configurations were tried already.\n", x->work.store.build,
+	       x->count);
 }
 
 int explore_check(struct exploration *x)
