@@ -3,7 +3,8 @@
 """
 explore_systems.py - what pem explore gains on programs that nobody here wrote
 
-    explore/gain_NAME   NAME: sqlite3, xz, zstd, ffmpeg, redis, nginx, postgresql. The experiment that pem explore init writes is
+    explore/gain_NAME   NAME: sqlite3, xz, zstd, ffmpeg, redis, nginx, postgresql, and postgresql_durable, whose synchronous_commit
+                        stays on. The experiment that pem explore init writes is
                     explored as it is (PEM_BENCH_TRIALS: so many trials); then the defaults and the configuration called best run
                     again, in turns, several times each. The row has these fresh runs alone; the note has their ratio's interval
 
@@ -18,7 +19,8 @@ import subprocess
 
 from measure import PEM, QUICK, Folder, heading, ratio_interval, report, wanted
 
-SYSTEMS = ("sqlite3", "xz", "zstd", "ffmpeg", "redis", "nginx", "postgresql")
+SYSTEMS = ("sqlite3", "xz", "zstd", "ffmpeg", "redis", "nginx", "postgresql", "postgresql_durable")
+DURABLE = '  <constraint then="synchronous_commit = on"/>\n  <prepare>'
 # In place of the defaults: -T0 of xz and zstd on two CPUs; x264's preset veryfast; nginx's guide to static content and
 # "worker_processes auto"; SQLite's page on memory-mapped I/O; PostgreSQL's chapter on resources and its notes on disks without seeks.
 ADVICE = {"xz": {"threads": "2"},
@@ -62,7 +64,8 @@ def own(best):
     return "; pem: %+.1f %% (%+.1f to %+.1f)" % tuple(100 * best[key] for key in ("gain", "gain_low", "gain_high"))
 
 
-def gain(name):
+def gain(case):
+    name, _, durable = case.partition("_")
     with Folder(memory=name != "postgresql") as made:  # in memory, a commit has no disk to wait for
         folder, front = made.path, []
         env = dict(os.environ, PEM_DB=os.path.join(folder, "db"), XDG_STATE_HOME=folder, HOME=folder)
@@ -72,6 +75,11 @@ def gain(name):
             front = ["runuser", "-u", "postgres", "--"]
         subprocess.run([*front, PEM, "explore", "init", name], cwd=folder, env=env, stdout=subprocess.DEVNULL, check=True)
         document = name + ".xml"
+        if durable:
+            with open(os.path.join(folder, document), encoding="utf-8") as text:
+                text = text.read()
+            with open(os.path.join(folder, document), "w", encoding="utf-8") as out:
+                out.write(re.sub("  <prepare>", DURABLE, text, count=1))
         best = explore(folder, env, front, "run", document, *(["--budget", TRIALS] if TRIALS else []))
         ours, theirs, advised = [], [], []
         advice, apart = advise(folder, name), dict(env, PEM_DB=os.path.join(folder, "advice.db"))
@@ -83,7 +91,7 @@ def gain(name):
             if advice:
                 advised.append(explore(folder, apart, front, "reproduce", advice, "--trial", "1")["now"])
     low, high = ratio_interval(ours, theirs)
-    report("explore", "explore/gain_" + name, best["unit"] or best["metric"], ours, "defaults", theirs,
+    report("explore", "explore/gain_" + case, best["unit"] or best["metric"], ours, "defaults", theirs,
            note="%.3f to %.3f, of %d trials%s%s" % (low, high, best["trials"], own(best),
                                                    "; as advised %.3f" % statistics.median(advised) if advised else ""),
            advised=statistics.median(advised) if advised else None, low=low, high=high, trials=best["trials"],
