@@ -113,14 +113,15 @@ def a_group_is_exact():
 
 @test
 def an_estimate_is_within_its_error():
-    "with more counters than there are, each is marked, with the share of its time, and the truth is within its error"
+    "with more counters than there are, each is marked, with the share of its time, and the truth is within twice its error"
     events, told = counted("many")
     for name in ("UserInstructions", "UserCycles", "Instructions", "Cycles"):
         event = events[name]
         assert event["estimate"] is True and 0.2 < event["counted_share"] < 0.8, event
         assert 0 < event["error"] < 0.02 * event["count"], event
     for name, value in (("UserInstructions", truth()), ("UserCycles", 2 * truth())):
-        assert abs(events[name]["count"] - value) <= events[name]["error"], (value, events[name])
+        # The error is of 95 %: one number in twenty is further off.
+        assert abs(events[name]["count"] - value) <= 2 * events[name]["error"], (value, events[name])
     times = [(events[name]["enabled_ns"], events[name]["running_ns"]) for name in events if "enabled_ns" in events[name]]
     assert len(set(times)) > 1, times
     equal(*[[events[name][key] for key in ("enabled_ns", "running_ns")] for name in ("Cycles", "Instructions")], "their times")
@@ -169,7 +170,7 @@ def a_trace_says_so():
     told = objects("trace")[0]
     events = {event["name"].rsplit("::", 1)[1]: event for event in told["per_event"]}
     event = events["UserInstructions"]
-    assert event["estimate"] is True and abs(event["last"] - truth()) <= event["error"], (truth(), event)
+    assert event["estimate"] is True and abs(event["last"] - truth()) <= 2 * event["error"], (truth(), event)
     equal([(metric["estimate"], metric["same_times"]) for metric in told["metrics"]], [(True, True)], "metrics")
     assert abs(events["Cycles"]["last"] / events["Instructions"]["last"] - 2) < 1e-6, events["Cycles"]
     text = said()["report"]

@@ -513,7 +513,7 @@ int main(void)
 {
 	unsigned char *all[3] = {plain(), protected(), committed()};
 	unsigned x = 1, sum = 0;
-	for (int i = 0; i < 6000000; i++) {
+	for (int i = 0; i < 12000000; i++) {
 		x = x * 1664525 + 1013904223;
 		sum += all[i % 3][(x >> 4) % bytes]++;
 	}
