@@ -7,7 +7,8 @@ import shutil
 import subprocess
 
 from attached import LIBPEM, Asked, Observer
-from probe_trace import check_balance, program, ticks
+from probe_trace import check_balance, program
+from stage import served, until
 from tap import BUILD, PEM, equal, run, run_all, skip, start, test, tmp
 
 
@@ -36,20 +37,11 @@ def container():
 
 
 class Outside(Observer):
-    """Knows that it is attached by asking for a tick until one arrives."""
+    """An observer outside of the container that its target lives in."""
 
     def _wait_for_entry(self, asked):
-        marker = os.path.join("/proc/%d/root/dev/shm/pem-0" % self.target if self.target else asked.runtime)
-        for _ in range(2000):
-            for name in os.listdir(marker):
-                if name.startswith("control-"):
-                    with open(os.path.join(marker, name), "rb") as file:
-                        if b"session-%d-" % self.child.pid in file.read(4096):
-                            return
-            if self.child.poll() is not None:
-                return
-            subprocess.run(["sleep", "0.005"])
-        raise AssertionError("not attached")
+        marker = "/proc/%d/root/dev/shm/pem-0" % self.target
+        until(lambda: served(marker, self.child) or self.child.poll() is not None, "the process in the container is observed")
 
     def __init__(self, asked, target, *options):
         self.target = target
