@@ -48,7 +48,8 @@ class Killed:
         return os.path.join(self.trace, *names)
 
     def streams(self):
-        return sorted(n for n in os.listdir(self.trace) if n[:2] in ("u_", "k_", "c_"))
+        """Streams with packets: a recorder makes the file first."""
+        return sorted(n for n in os.listdir(self.trace) if n[:2] in ("u_", "k_", "c_") and os.path.getsize(self.path(n)))
 
     def sessions(self):
         """Shared memory of recorders: pools and sizes."""
