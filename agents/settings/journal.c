@@ -12,8 +12,10 @@
 #include <json-c/json.h>
 #include <libgen.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -21,11 +23,38 @@
 
 /* --- files --- */
 
+/*
+ * Open the folder that a path is in. The path had no symbolic link when it was noted. A link that
+ * is there now would lead root out of the folder of another user, who made it.
+ */
+static int open_folder(const char *path)
+{
+	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+			       .resolve = RESOLVE_NO_SYMLINKS};
+	char folder[PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "%.*s/", (int)(strrchr(path, '/') - path), path);
+	return (int)syscall(SYS_openat2, AT_FDCWD, folder, &how, sizeof(how));
+}
+
+static int open_to_read(const char *path)
+{
+	int folder = open_folder(path), fd, code;
+
+	if (folder < 0)
+		return -1;
+	fd = openat(folder, strrchr(path, '/') + 1,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	code = errno;
+	close(folder);
+	errno = code;
+	return fd;
+}
+
 int settings_content__read(struct settings_content *content, const char *path,
 			   struct pem_error *error)
 {
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	int code = errno;
+	int fd = open_to_read(path), code = errno;
 	size_t room;
 	ssize_t got = 0;
 
@@ -78,14 +107,15 @@ int64_t settings_content__hash(const struct settings_content *content)
 static int make_alike(int fd, const char *like, bool dated)
 {
 	char names[4096], value[4096];
-	int from = open(like, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), rc;
+	int from = open_to_read(like), rc;
 	struct stat stat;
 	ssize_t bytes, got, i;
 
 	if (from < 0)
 		return -1;
+	/* The owner of the folder may have put a program there that runs with other rights. */
 	rc = fstat(from, &stat) || fchown(fd, stat.st_uid, stat.st_gid) ||
-	     fchmod(fd, stat.st_mode & 07777);
+	     fchmod(fd, stat.st_mode & 0777);
 	bytes = flistxattr(from, names, sizeof(names));
 	for (i = 0; !rc && i < bytes; i += (ssize_t)strlen(names + i) + 1) {
 		got = fgetxattr(from, names + i, value, sizeof(value));
@@ -114,15 +144,12 @@ static int write_all(int fd, const char *text, size_t bytes)
 int settings_content__write(const struct settings_content *content, const char *path,
 			    const char *like, bool dated, struct pem_error *error)
 {
-	char copy[PATH_MAX], temporary[NAME_MAX + 1], *name;
-	int folder, fd = -1, rc;
+	const char *name = strrchr(path, '/') + 1;
+	int folder = open_folder(path), fd = -1, rc;
+	char temporary[NAME_MAX + 1];
 
-	snprintf(copy, sizeof(copy), "%s", path);
-	name = strrchr(copy, '/');
-	*name++ = '\0';
 	/* One name always, so that what a killed process left is found. */
 	snprintf(temporary, sizeof(temporary), ".%.200s.pem-new", name);
-	folder = open(*copy ? copy : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder >= 0) {
 		unlinkat(folder, temporary, 0);
 		fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,

@@ -104,6 +104,7 @@ static int run(char *const *words, char *value, struct pem_error *error)
 				   "%s %s ran for more than %d s, or printed more than 64 KiB",
 				   words[0], words[1], PATIENCE_MS / 1000);
 		kill(-pid, SIGKILL);
+		kill(pid, SIGKILL); /* it may have joined another group */
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

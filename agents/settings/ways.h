@@ -98,14 +98,14 @@ struct settings_content {
 };
 /*
  * Read a regular file that is not too large. -ENOENT, -EFBIG, -EINVAL with error: it is something
- * else, or not text. path is not followed if it is a symbolic link.
+ * else, or not text. Absolute path; -ELOOP: it is a symbolic link, or leads through one.
  */
 int settings_content__read(struct settings_content *content, const char *path,
 			   struct pem_error *error);
 int64_t settings_content__hash(const struct settings_content *content);
 /*
- * Replace a file, or make it, by renaming: on the disk when this returns. like: a file whose owner,
- * mode and attributes it gets; dated: and its times.
+ * Replace a file, or make it, by renaming: on the disk when this returns. path: absolute, without
+ * symbolic links. like: a file whose owner, mode and attributes it gets; dated: and its times.
  */
 int settings_content__write(const struct settings_content *content, const char *path,
 			    const char *like, bool dated, struct pem_error *error);

@@ -379,6 +379,32 @@ def changed_by_another_program():
 
 
 @test
+def folder_became_a_link():
+    "no file is read, replaced or made through a symbolic link that took the place of the file's folder"
+    for name, content in (("not there", None), ("the same content", INI), ("the content of the trial", INI.replace("threads=2", "threads=7"))):
+        home, other, where = tmp(), tmp(), folder()
+        os.mkdir(home + "/conf")
+        path = home + "/conf/a.ini"
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(INI)
+        one = Agent(where, [("file", "x", "net.threads", path)])
+        equal(one.apply("7"), "0", "applied")
+        os.rename(home + "/conf", home + "/aside")
+        os.symlink(other, home + "/conf")
+        if content:
+            with open(other + "/a.ini", "w", encoding="utf-8") as out:
+                out.write(content)
+        before = os.stat(other + "/a.ini").st_ino if content else None
+        said = one.restore()
+        has(said, "-116 ", path, "stays as it is")
+        equal(text_of(said.split("content is ")[1]), INI, "kept, with a file that is " + name)
+        equal(os.listdir(other), ["a.ini"] if content else [], "files behind the link")
+        if content:
+            equal((os.stat(other + "/a.ini").st_ino, text_of(other + "/a.ini")), (before, content), name)
+        one.end()
+
+
+@test
 def killed_at_any_moment():
     "after kill -9 at 100 random moments the next agent restores two files, byte for byte, and leaves nothing beside them"
     ini, nginx, where = written(INI, "a.ini"), written(NGINX, "nginx.conf"), folder()

@@ -367,13 +367,17 @@ echo "$value" >"$2"
 
 @test
 def programs_that_fail():
-    "a program that is missing, fails, prints without end or leaves a child with its output is not waited for"
+    "a program that is missing, fails, prints without end, leaves its group or leaves a child with its output is not waited for"
     with agent(("program", "x", "/nowhere/set.sh", "")) as one:
         has(one.apply("1"), "-2 ", "/nowhere/set.sh")
     with agent(("program", "x", script("exit 3"), "")) as one:
         has(one.apply("1"), "-2 ", "get x failed")
     with agent(("program", "x", script("exec cat /dev/zero"), "")) as one:
         has(one.apply("1"), "-110 ", "printed more than")
+    path = script("exec %s -c 'import os, time; os.setpgid(0, os.getpgid(os.getppid())); time.sleep(60); open(\"late\", \"w\")'" % sys.executable)
+    with agent(("program", "x", path, "")) as one:
+        has(one.apply("1"), "-110 ", "ran for more than")
+    assert not os.path.exists(os.path.dirname(path) + "/late"), "a program in another process group was waited for"
     with agent(("program", "x", script("sleep 60 & echo 1"), "")) as one:
         equal(one.apply("1"), "0", "with a child")
 
