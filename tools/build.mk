@@ -88,6 +88,14 @@ list_kept = $(Q)touch '$(LIST)' && \
 ifneq ($(filter install uninstall,$(MAKECMDGOALS)),)
   $(foreach name,PREFIX LIBDIR,$(if $(filter-out /%,$(firstword $($(name)))),$(error \
     $(name)=$($(name)) does not begin with /: try $(name)=$(CURDIR)/$($(name)))))
+  # The shell, awk and the list of files read these characters as something other than part of a name.
+  define LINE_END :=
+
+
+  endef
+  $(foreach name,DESTDIR PREFIX LIBDIR PYTHONDIR,$(if $(findstring $(LINE_END),$($(name)))$(strip \
+    $(foreach character,' " ` $$ \,$(findstring $(character),$($(name))))),$(error \
+    $(name) has a newline or one of ' " ` $$ \ in it: choose another folder)))
 endif
 
 # A complete build is installed as it is: root builds nothing in a user's folder (AS_BUILT in

@@ -301,6 +301,31 @@ def uninstall():
 
 
 @test
+def uninstall_of_a_list_that_leads_out():
+    "make uninstall removes nothing if a line of its list has .. or does not begin with /"
+    root = tmp()
+    os.makedirs(root + "/stage/usr/share/pem")
+    open(root + "/mine", "w", encoding="ascii").close()
+    for line in "/../mine", "/usr/../../mine", "/usr/..", "../mine", "-rf":
+        with open(root + "/stage/usr/share/pem/installed", "w", encoding="ascii") as out:
+            out.write("/usr/share/pem/installed\n%s\n" % line)
+        rc, _, err = run([ROOT + "/tools/uninstall", root + "/stage", root + "/stage/usr/share/pem/installed"], env=AWAY)
+        assert rc and "remove this line" in err, (line, rc, err)
+        equal((sorted(os.listdir(root)), os.listdir(root + "/stage/usr/share/pem")), (["mine", "stage"], ["installed"]), "files, with " + line)
+
+
+@test
+def names_that_the_shell_reads():
+    "a DESTDIR with a quote, a command, a backslash or a newline is refused before anything is run or made"
+    for odd in "a'; touch made; '", 'b"c', "d`touch made`", "e\\nf", "g\nh", "$$(touch made)":
+        root = tmp()
+        for goal in "install", "uninstall":
+            rc, _, err = run(["make", "-C", ROOT, "--no-print-directory", goal, "DESTDIR=%s/%s" % (root, odd)], env=AWAY, cwd=root)
+            assert rc and "DESTDIR has a newline or one of" in err, (odd, goal, rc, err)
+        equal(os.listdir(root), [], "files after " + odd)
+
+
+@test
 def relative_prefix():
     "a PREFIX or LIBDIR that does not begin with / is refused"
     for name in "PREFIX", "LIBDIR":
