@@ -3,8 +3,8 @@
  * html_data.c - two passes over a trace: the first finds all (event, process) pairs, the second
  * fills the bins
  *
- * The first pass decides how many bins and processes fit. Each record belongs to exactly one
- * series, so counts add up to the records that the reader delivers.
+ * The first pass decides how many bins and processes fit. Each record but markers belongs to
+ * exactly one series, so counts add up to the records that the reader delivers without these.
  */
 #include "html_data.h"
 #include "html_pairs.h"
@@ -359,10 +359,12 @@ static int add_sample(struct pem_html_data *data, struct pem_samples *samples,
 static int add(struct pem_html_data *data, const struct pem_record *record,
 	       const struct pem_around *around)
 {
-	struct pem_html_pair *pair =
-		pem_html_pairs__find(data->pairs, record->event, pem_html_number(around->process));
+	struct pem_html_pair *pair;
 	struct pem_html_series *series;
 
+	if (pem_record__is_marker(record))
+		return add_around(data, record, around);
+	pair = pem_html_pairs__find(data->pairs, record->event, pem_html_number(around->process));
 	if (!pair)
 		return -ESTALE;
 	series = &data->series[pair->series];
@@ -446,8 +448,9 @@ static int count_all(struct pem_html_data *data, struct pem_trace *trace, struct
 		data->record_count++;
 		if (record.time_ns > data->span_ns)
 			data->span_ns = record.time_ns;
-		err = pem_html_pairs__count(data->pairs, record.event,
-					    pem_html_number(around.process));
+		if (!pem_record__is_marker(&record))
+			err = pem_html_pairs__count(data->pairs, record.event,
+						    pem_html_number(around.process));
 		tell(progress);
 	}
 	pem_pass__free(pass);

@@ -420,6 +420,9 @@ static int take_record(struct collecting *c, const struct pem_record *record)
 	c->source = pem_doubt__source(record->source);
 	note_stream(c, record);
 	pem_doubt__note(&c->doubt, c->series->trace);
+	c->series->read++;
+	if (pem_record__is_marker(record))
+		return 0;
 	if (e->field == -2)
 		rc = open_event(c, e);
 	if (rc == 0 && record->event->meaning == PEM_MEANS_INTERVAL_END)
@@ -434,7 +437,6 @@ static int take_record(struct collecting *c, const struct pem_record *record)
 		rc = take_counters(c, record);
 	if (rc == 0)
 		rc = pem_betweens__record(c->betweens, record, c->around->thread, add_time, c);
-	c->series->read++;
 	return rc;
 }
 

@@ -57,7 +57,7 @@ void report__weigh(struct report *report)
 
 		if (e->balance.produced !=
 			    e->balance.delivered + e->balance.discarded + e->balance.overwritten ||
-		    e->balance.delivered != e->count)
+		    e->balance.delivered != e->count + e->markers)
 			report->balanced = false;
 	}
 }

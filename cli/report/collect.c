@@ -326,16 +326,6 @@ static bool ends_phase(const struct report_event *e)
 	return e->event->meaning == PEM_MEANS_INTERVAL_END && is_of_phase(e);
 }
 
-/* Does the record only name the thread of its CPU? */
-static bool reports_no_switch(const struct pem_record *record)
-{
-	int field = record->event->meaning == PEM_MEANS_SETS_THREAD
-			    ? pem_event__field_by_role(record->event, PEM_ROLE_STATE)
-			    : -1;
-
-	return field >= 0 && pem_record__u64(record, (unsigned int)field) == PEM_NO_SWITCH;
-}
-
 static int count_record(struct report *report, struct counting *c, const struct pem_record *record,
 			const struct pem_around *around)
 {
@@ -351,14 +341,18 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	/* Neither the begin nor the end of a phase lies within it. */
 	if (ends_phase(e) && report_open__end(c->open, report, record, around) < 0)
 		return -ENOMEM;
+	report->read++;
+	if (report->duration_ns < record->time_ns)
+		report->duration_ns = record->time_ns;
+	if (pem_record__is_marker(record)) {
+		e->markers++;
+		return 0;
+	}
 	if (e->count++ == 0) {
 		report->occurred[report->occurred_count++] = event;
 		e->occurred_at = (uint32_t)report->occurred_count;
 	}
 	report->layer_count[e->layer]++;
-	report->read++;
-	if (report->duration_ns < record->time_ns)
-		report->duration_ns = record->time_ns;
 
 	of = find_thread(report, c, around);
 	if (of == NULL)
@@ -371,7 +365,6 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	thread->by_layer[e->layer]++;
 
 	e->threadless += record->pid != 0 && record->tid == 0;
-	e->no_switches += reports_no_switch(record);
 	memset(&e->amount, 0, sizeof(e->amount));
 	if (count_value(report, c, event, record, around) < 0 ||
 	    report_open__count(c->open, e, around) < 0)

@@ -187,8 +187,8 @@ static struct json_object *per_event_json(const struct report *r)
 		cli_json__text(entry, "layer", e->event->layer);
 		cli_json__count(entry, "count", e->count);
 		add_rate(entry, r, e->count);
-		if (e->no_switches != 0)
-			cli_json__count(entry, "switches", e->count - e->no_switches);
+		if (e->markers != 0)
+			cli_json__count(entry, "markers", e->markers);
 		add_value(entry, r, e);
 		if (report__is_context(r, e))
 			cli_json__flag(entry, "context", true);

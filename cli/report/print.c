@@ -162,9 +162,9 @@ static const char *value_of(const struct report *r, const struct report_event *e
 	const struct pem_field *field;
 	const char *word;
 
-	if (e->no_switches != 0)
-		return cli_format("%s switches; the others name a CPU's thread",
-				  cli_count(e->count - e->no_switches));
+	if (e->markers != 0)
+		return cli_format("%s more records only name a CPU's thread",
+				  cli_count(e->markers));
 	if (e->value == VALUE_NONE || e->count == 0)
 		return "";
 	field = &e->event->fields[e->field];

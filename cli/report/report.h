@@ -75,7 +75,7 @@ struct report_event {
 	union report_amount so_far; /* sum of the values, or what a counter counted, until now */
 	union report_amount amount; /* what the record that is being counted added to so_far */
 	uint64_t threadless; /* records that name a process, but not its thread */
-	uint64_t no_switches; /* records with PEM_NO_SWITCH */
+	uint64_t markers; /* records that count does not include: see pem_record__is_marker() */
 	uint32_t occurred_at; /* index in report->occurred + 1; 0: it did not occur */
 };
 

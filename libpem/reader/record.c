@@ -227,6 +227,15 @@ static size_t append(char *text, size_t bytes, size_t used, const char *format, 
 	return n > 0 ? used + (size_t)n : used;
 }
 
+int pem_record__is_marker(const struct pem_record *record)
+{
+	int field = record && record->event && record->event->meaning == PEM_MEANS_SETS_THREAD
+			    ? pem_event__field_by_role(record->event, PEM_ROLE_STATE)
+			    : -1;
+
+	return field >= 0 && pem_record__u64(record, (unsigned)field) == PEM_NO_SWITCH;
+}
+
 size_t pem_record__words(const struct pem_record *record, unsigned field, char *text, size_t bytes)
 {
 	const struct pem_field *f;

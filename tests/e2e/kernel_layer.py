@@ -56,7 +56,7 @@ def switches_of_the_tree():
     rows = [row for row in rows if row["event"] == "OS::Sched::Switch"]
     told, = [e for e in r["per_event"] if e["name"] == "OS::Sched::Switch"]
     real = [row for row in rows if int(row["prevState"], 0) != 0xffffffff]
-    equal((told["count"], told.get("switches", told["count"])), (len(rows), len(real)), "records and switches")
+    equal((told["count"], told.get("markers", 0)), (len(real), len(rows) - len(real)), "switches and markers")
     equal([row for row in real if not tree & {row["prevTid"], row["nextTid"]}], [], "switches of others")
     assert len(real) < len(rows), "no record names the first thread"
 

@@ -139,6 +139,42 @@ def what_was_not_counted():
         assert "APP::Test::Price" in out and "APP::Test::Share" not in out and "APP::Test::Effort" not in out, out
 
 
+def metrics_of(trace, name):
+    """Names of the metrics of a trace, and of its phase."""
+    folder = os.path.join(tmp(), name)
+    trace.write(folder)
+    report = json.loads(run([PEM, "report", "--json", folder])[1])
+    return [{m["metric"] for m in of["metrics"]} for of in (report, report["phases"][0])]
+
+
+@test
+def events_without_records_beside_gaps():
+    "in a trace with gaps an event without records is known to be absent if programs raise it, and unknown if the kernel does"
+    for source, known in (("stub", True), ("tracepoint", False)):
+        trace = by_hand()
+        trace.event("APP::Test::Absent")
+        head = trace.model["APP::Test::Absent"][1]
+        head[0] = head[0].replace("\tstub\t", "\t%s\t" % source)
+        trace.metric("APP::Test::Rest", "difference", ("APP::Test::Sale", ""), ("APP::Test::Absent", ""), "sales")
+        trace.add("APP::Work::Begin", 1000, [b"work"])
+        trace.add("APP::Test::Sale", 2000, [100])
+        trace.add("APP::Work::End", 6000, [b"work"])
+        trace.gaps.append(("OS", "no rights"))
+        equal(["APP::Test::Rest" in names for names in metrics_of(trace, source)], [known] * 2, "known, of source " + source)
+
+
+@test
+def events_of_which_some_were_lost():
+    "a metric of an event of which records were discarded is printed neither of the trace nor of a phase"
+    trace = by_hand()
+    trace.add("APP::Work::Begin", 1000, [b"work"])
+    trace.add("APP::Test::Sale", 2000, [100])
+    trace.add("APP::Work::End", 6000, [b"work"])
+    equal(["APP::Test::Price" in names for names in metrics_of(trace, "whole")], [True] * 2, "whole")
+    trace.discarded["APP::Test::Sale"] = 1
+    equal(["APP::Test::Price" in names for names in metrics_of(trace, "lost")], [False] * 2, "with a loss")
+
+
 @test
 def counters_that_can_not_be_counted():
     "where a counter is not to be had, pem stat and pem report print no metric of it"

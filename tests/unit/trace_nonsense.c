@@ -225,6 +225,7 @@ static void of_records(void **state)
 	(void)state;
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(pem_record__u64(records[i], 0), 0);
+		assert_int_equal(pem_record__is_marker(records[i]), 0);
 		assert_int_equal(pem_record__i64(records[i], 0), 0);
 		assert_true(pem_record__f64(records[i], 0) == 0);
 		assert_string_equal(pem_record__string(records[i], 0), "");

@@ -368,6 +368,12 @@ uint64_t pem_record__u64(const struct pem_record *record, unsigned field);
 int64_t pem_record__i64(const struct pem_record *record, unsigned field);
 double pem_record__f64(const struct pem_record *record, unsigned field);
 
+/*
+ * Does a record of meaning 'sets-thread' only name the thread that its CPU runs? Its state is
+ * PEM_NO_SWITCH. Such a record is not an occurrence of its event: counts leave it out.
+ */
+int pem_record__is_marker(const struct pem_record *record);
+
 /* A string with its NUL, or "" if the field is no string. Lives as long as record->data. */
 const char *pem_record__string(const struct pem_record *record, unsigned field);
 
