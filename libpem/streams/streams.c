@@ -29,6 +29,7 @@
 
 /* How often a part of the memory is read until it holds still. */
 #define TRIES 64
+#define PARTS_MAX 16u /* of a process: to read more would take too long */
 #define LOAD(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define LINK "/memfd:" PEM_STREAM_MEMFD " (deleted)"
 
@@ -44,7 +45,7 @@ struct pem_streams {
 	uint32_t pid;
 	unsigned long own_pid; /* as the process knows itself */
 	struct part *parts;
-	size_t part_count, part_capacity;
+	size_t part_count, part_capacity, beyond; /* beyond: queues of further parts */
 	struct pem_streams_reading now, before;
 	/* A descriptor of the program's memory map, by which it shows that it ended; -1: none. */
 	int life;
@@ -52,25 +53,6 @@ struct pem_streams {
 };
 
 _Static_assert(PEM_STREAMS_NAME_BYTES == PEM_STREAM_NAME_BYTES, "names of both fit");
-
-/* The innermost of the ids that a process or thread has in nested namespaces. 0: unknown. */
-static unsigned long own_id(const char *status_path)
-{
-	unsigned long id = 0;
-	char line[256], *next;
-	FILE *file = fopen(status_path, "re");
-
-	while (file && fgets(line, sizeof(line), file)) {
-		if (strncmp(line, "NSpid:", 6))
-			continue;
-		next = strrchr(line, '\t');
-		id = next ? strtoul(next, NULL, 10) : 0;
-		break;
-	}
-	if (file)
-		fclose(file);
-	return id;
-}
 
 /* Is this memory that a process shows, which cannot shrink while it is mapped? */
 static bool is_shown(int fd, struct stat *status)
@@ -98,6 +80,7 @@ static int add(struct pem_streams *streams, const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), result = 0;
 	const struct pem_stream_page *page = MAP_FAILED;
 	struct stat status, again;
+	uint32_t entry_count;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
@@ -116,6 +99,12 @@ static int add(struct pem_streams *streams, const char *path)
 				  &streams->part_capacity);
 	else
 		result = 1;
+	if (!result && streams->part_count == PARTS_MAX) {
+		entry_count = LOAD(&page->entry_count);
+		streams->beyond +=
+			entry_count < PEM_STREAM_QUEUES_MAX ? entry_count : PEM_STREAM_QUEUES_MAX;
+		result = 1;
+	}
 	if (result) {
 		munmap((void *)(uintptr_t)page, PEM_STREAM_BYTES);
 		return result < 0 ? result : 0;
@@ -163,24 +152,6 @@ static bool has_ended(const struct pem_streams *streams)
 	return streams->life >= 0 && pread(streams->life, &entry, sizeof(entry), 0) == 0;
 }
 
-/* Has the process mapped the library of GStreamer? */
-static bool uses_gstreamer(uint32_t pid)
-{
-	char path[64], *line = NULL;
-	size_t bytes = 0;
-	bool found = false;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
-	file = fopen(path, "re");
-	while (file && !found && getline(&line, &bytes, file) > 0)
-		found = strstr(line, "/libgstreamer-1.0.so") != NULL;
-	free(line);
-	if (file)
-		fclose(file);
-	return found;
-}
-
 int pem_streams__search(struct pem_streams *streams, struct pem_error *error)
 {
 	uint32_t pid;
@@ -193,6 +164,7 @@ int pem_streams__search(struct pem_streams *streams, struct pem_error *error)
 		return pem_error__set(error, -ESRCH,
 				      "process %" PRIu32 " has ended, or runs another program",
 				      pid);
+	streams->beyond = 0;
 	result = search_in(streams, "fd");
 	/* Who may not follow these links finds none. */
 	if (!result && !streams->part_count)
@@ -207,7 +179,7 @@ int pem_streams__search(struct pem_streams *streams, struct pem_error *error)
 	if (result)
 		return pem_error__set(error, result, "process %" PRIu32 " can't be inspected: %s",
 				      pid, strerror(-result));
-	if (!streams->part_count && uses_gstreamer(pid))
+	if (!streams->part_count && pem_streams__uses_gstreamer(pid))
 		return pem_error__set(error, -ENODATA,
 				      "process %" PRIu32
 				      " uses GStreamer without pem's tracer: start it by pem rates "
@@ -245,7 +217,7 @@ struct pem_streams *pem_streams__open(uint32_t pid, struct pem_error *error)
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/pagemap", pid);
 	streams->life = open(path, O_RDONLY | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
-	streams->own_pid = own_id(path);
+	streams->own_pid = pem_streams__own_id(path);
 	result = pem_streams__search(streams, error);
 	if (result > 0)
 		return streams;
@@ -419,7 +391,7 @@ static uint32_t thread_of(const struct pem_streams *streams, uint32_t own)
 	while (dir && !found && (entry = readdir(dir))) {
 		snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%s/status", streams->pid,
 			 entry->d_name);
-		if (own_id(path) == own)
+		if (pem_streams__own_id(path) == own)
 			found = (uint32_t)strtoul(entry->d_name, NULL, 10);
 	}
 	if (dir)
@@ -552,7 +524,7 @@ static void forget_threads(struct pem_streams_reading *reading)
 ptrdiff_t pem_streams__read(struct pem_streams *streams, size_t *skipped)
 {
 	struct pem_streams_reading last;
-	size_t unread = 0;
+	size_t unread = streams ? streams->beyond : 0;
 	uint32_t i;
 	int rc = 0;
 

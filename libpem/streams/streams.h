@@ -4,6 +4,7 @@
  *
  *	streams.c	finds the memory in which a process shows its queues, and reads it
  *	service.c	what a thread did between two readings
+ *	process.c	facts about a process from its files in /proc
  *
  * The contract is pem/streams.h.
  */
@@ -11,6 +12,8 @@
 #define PEM_STREAMS_ROOM_H
 
 #include <pem/streams.h>
+
+#include <stdbool.h>
 
 /* Queues at one moment. */
 struct pem_streams_reading {
@@ -22,5 +25,10 @@ struct pem_streams_reading {
 int pem_streams__between(const struct pem_streams_reading *before,
 			 const struct pem_streams_reading *after, size_t i, int pops,
 			 struct pem_streams_service *service);
+
+/* The innermost of the ids that a process or thread has in nested namespaces. 0: unknown. */
+unsigned long pem_streams__own_id(const char *status_path);
+/* Has the process mapped the library of GStreamer? */
+bool pem_streams__uses_gstreamer(uint32_t pid);
 
 #endif

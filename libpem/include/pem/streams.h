@@ -103,10 +103,10 @@ int pem_streams__search(struct pem_streams *streams, struct pem_error *error);
 
 /*
  * Read all queues. *skipped, unless skipped is NULL: queues that could not be read consistently,
- * being changed all the time, and those for which the process had no space to show them. Returns
- * the number of queues, -ENOMEM or -EINVAL. A process that has ended, or runs another program now,
- * leaves its last numbers, with tid 0. So does a queue that was freed, once, unless the process has
- * made another one in its entry since.
+ * being changed all the time, those for which the process had no space to show them, and those of
+ * more than 16 libraries of the process. Returns the number of queues, -ENOMEM or -EINVAL. A
+ * process that has ended, or runs another program now, leaves its last numbers, with tid 0. So does
+ * a queue that was freed, once, unless the process has made another one in its entry since.
  */
 ptrdiff_t pem_streams__read(struct pem_streams *streams, size_t *skipped);
 /* Queue i of the last reading, valid until the next one. NULL: there are not so many. */
