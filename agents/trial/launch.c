@@ -256,9 +256,18 @@ static bool is_filled(const struct run *run)
 	return false;
 }
 
+/* In a process group of its own: a command that ends its group, by kill 0, ends no more than that.
+ */
 static int spawn_alone(char *const argv[], pid_t *pid)
 {
-	return -posix_spawn(pid, argv[0], NULL, NULL, argv, environ);
+	posix_spawnattr_t attributes;
+	int code;
+
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+	code = posix_spawn(pid, argv[0], NULL, &attributes, argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	return -code;
 }
 
 /* What the shell is given: a command with a control group joins that first. NULL: no memory. */

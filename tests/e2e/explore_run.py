@@ -23,6 +23,15 @@ SQUARE = """  <parameter name="a" from="1" to="6" default="1"/>
 
 
 @test
+def a_command_that_ends_its_process_group():
+    "a command that ends its process group has failed, and the others are tried"
+    folder, env = experiment('<parameter name="a" values="TERM KILL 0" environment="A"/><command>kill -$A 0</command>'
+                             '<metric name="seconds" of="time"/>')
+    explore(folder, env, "run")
+    equal(sorted(trials(folder)), ["a=0", "a=KILL", "a=TERM"], "configurations")
+
+
+@test
 def finds_the_best_that_is_allowed():
     "the best configuration of a known function is found, and one that a constraint forbids is not tried"
     folder, env = experiment(SQUARE)
