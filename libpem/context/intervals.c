@@ -240,11 +240,6 @@ void pem_intervals__pass_on(struct pem_life_thread *from, struct pem_life_thread
 	to->open_capacity = from->open_capacity;
 	to->phase_count = from->phase_count;
 	to->makes_calls = from->makes_calls;
-	to->is_doubtful = from->is_doubtful;
-	to->user_loss = from->user_loss;
-	to->user_sure = from->user_sure;
-	to->kernel_loss = from->kernel_loss;
-	to->kernel_sure = from->kernel_sure;
 	from->open = NULL;
 	from->open_count = from->open_capacity = from->phase_count = 0;
 }

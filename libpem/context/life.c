@@ -289,6 +289,16 @@ static int end(struct pem_pass *pass, const struct pem_plan *plan, const struct 
 	return rc;
 }
 
+/* Of what the thread has begun, forget what losses have made doubtful since its last record. */
+static int forget_doubtful(struct pem_pass *pass, struct pem_life_thread *t)
+{
+	pem_states__doubt(pass, t);
+	if (!t->is_doubtful)
+		return 0;
+	t->is_doubtful = false;
+	return pem_intervals__doubt(pass, t);
+}
+
 /*
  * A thread that was not the first one of its process has called exec. The kernel ends the others,
  * and gives this one the number of the first. From here on it is a thread of that number, which
@@ -305,6 +315,8 @@ static int exec_by_another(struct pem_pass *pass, struct pem_life_process *p, ui
 		return 0;
 	first = pem_life__known(pass, p->process.pid);
 	rc = first && first->process == p ? end_thread(pass, first) : 0;
+	if (!rc)
+		rc = forget_doubtful(pass, caller);
 	if (rc)
 		return rc;
 	next = new_thread(pass, p, p->process.pid);

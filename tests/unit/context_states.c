@@ -428,6 +428,31 @@ static void what_it_did_in_between_is_unknown_if_it_lost_the_cpu(void **state)
 	end_pass();
 }
 
+/* 51 began a call before the loss. Its end may be lost, and what ends later may be another one. */
+static void what_a_loss_made_doubtful_is_so_after_an_exec_by_another(void **state)
+{
+	static const uint8_t body[] = {50, 0, 0, 0, 51, 0, 0, 0, 't', 0};
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_leave(T(20), 50, 1, 50, 51);
+	packet_pair(T(21), EVENT_SYSTEM_CALL, 3, 0);
+	packet_leave(T(25), 51, 1, 50, 50);
+	packet_write(&packet, &fixture, "k_0");
+	packet_next(&packet, T(40));
+	packet.header.events_discarded = 3;
+	packet_leave(T(45), 0, 0, 50, 50);
+	packet_add(&packet, T(50), EVENT_EXEC_BY, body, sizeof(body));
+	packet_pair(T(55), EVENT_RESULT, 0, 0);
+	packet_leave(T(60), 50, 1, 0, 0);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(55);
+	assert_int_equal(around.is_unmatched, 1);
+	end_pass();
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, context_set_up, tear_down)
@@ -450,6 +475,7 @@ int main(void)
 		TEST(exec_by_another_thread_goes_on_by_the_first_ones_number),
 		TEST(so_it_does_in_older_traces),
 		TEST(what_it_did_in_between_is_unknown_if_it_lost_the_cpu),
+		TEST(what_a_loss_made_doubtful_is_so_after_an_exec_by_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
