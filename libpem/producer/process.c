@@ -314,7 +314,9 @@ static void after_fork_in_child(void)
 		return;
 	}
 	saved_errno = errno;
-	if (at_fork.lock && at_fork.child_waits && pem_standby__begin_child(started_id())) {
+	/* After another library's handler the state may be the child's own already. */
+	if (at_fork.lock && at_fork.child_waits && !(wiped_on_fork && life.here) &&
+	    pem_standby__begin_child(started_id())) {
 		restore_after_fork();
 		return;
 	}

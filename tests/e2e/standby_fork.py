@@ -156,6 +156,85 @@ def silent_child():
     equal([c for c in recorded if len(c) < 20], 5 * [wanted], "calls of recorded children")
 
 
+# Calls fork's handlers itself, as Firefox does, around clone. In the child an event comes before pem's handler. Then the child maps
+# memory, and takes a filter: all of it has to stay mapped.
+OWN_FORK = """
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define PAGES 400
+typedef void handler(void);
+static handler *handlers[3][8];
+static int count;
+int __register_atfork(handler *prepare, handler *parent, handler *child, void *library)
+{
+	if (count == 8)
+		abort();
+	handlers[0][count] = prepare, handlers[1][count] = parent, handlers[2][count++] = child;
+	return 0;
+}
+static void call(int which)
+{
+	for (int i = 0; i < count; i++)
+		if (handlers[which][i])
+			handlers[which][i]();
+}
+static void *volatile kept;
+static void allocate(void) { free(kept = malloc(77)); }
+int main(void)
+{
+	struct sock_filter all = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+	struct sock_fprog program = {1, &all};
+	pid_t *tid = (pid_t *)pthread_self();
+	char *at[PAGES];
+	int status, i, lost = 0;
+
+	while (*tid != getpid()) /* the C library's copy */
+		tid++;
+	allocate();
+	call(0);
+	if (syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL)) {
+		call(1);
+		return count == 0 || wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status);
+	}
+	*tid = getpid();
+	allocate();
+	call(2);
+	for (i = 0; i < PAGES; i++) {
+		at[i] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		at[i][0] = 1;
+	}
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	for (i = 0; i < PAGES; i++)
+		lost += msync(at[i], 4096, MS_ASYNC) != 0;
+	allocate();
+	allocate();
+	_exit(lost != 0);
+}
+"""
+
+
+@test
+def event_before_the_handler():
+    "a child that had an event before pem's fork handler was called keeps the memory that it maps, and its number"
+    need_preload()
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-e", MALLOC, "--where", "size == 77", "-o", trace, "--",
+                      compile_program(OWN_FORK, flags=["-rdynamic"])], env=environment())
+    equal(rc, 0, "status, with " + err)
+    said = json.loads(run([PEM, "report", "--json", trace])[1])
+    equal(sorted(p["count"] for p in said["processes"]), [1, 3], "events of parent and child")
+
+
 @test
 def silent_grandchild():
     "so does the child of a child that had events, as its parent had, however many children that had"
