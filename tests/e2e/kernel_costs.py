@@ -23,8 +23,8 @@ def ledger(trace):
 
 
 def count(report, *words):
-    """Events whose names have one of the words in them."""
-    return sum(e["count"] for e in report["per_event"] if any(word in e["name"] for word in words))
+    """Records of events whose names have one of the words in them."""
+    return sum(e["count"] + e.get("markers", 0) for e in report["per_event"] if any(word in e["name"] for word in words))
 
 
 @test

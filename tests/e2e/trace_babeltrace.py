@@ -103,7 +103,7 @@ def compare(trace):
 def check_counts(theirs, said):
     equal(len(theirs), said["events"]["delivered"], "records read by babeltrace2, and delivered")
     counts = Counter(name for _, name, _, _ in theirs)
-    equal({e["name"]: e["count"] for e in said["per_event"] if e["count"]}, dict(counts), "records of each event")
+    equal({e["name"]: e["count"] + e.get("markers", 0) for e in said["per_event"] if e["count"]}, dict(counts), "records of each event")
 
 
 @test
