@@ -13,6 +13,7 @@
 /* Levels first to last are as good as the best one; those outside are worse, and not by chance. */
 struct curve {
 	uint32_t first, last, best, worst;
+	uint32_t low, high; /* the first and the last level that is allowed */
 	struct explore_estimate loss; /* of the worst level, as a share of the best one's value */
 };
 
@@ -28,7 +29,7 @@ static struct explore_estimate loss_of(const struct explore_effects *e, const do
 	return explore_estimate_of(draws, e->draws);
 }
 
-/* Returns false if a level is not allowed, or there is no memory. */
+/* Returns false if fewer than two levels are allowed, or there is no memory. */
 static bool find_curve(const struct explore_effects *e,
 		       const struct pem_explore_parameter *parameter, const double *const *rows,
 		       struct curve *curve)
@@ -36,15 +37,24 @@ static bool find_curve(const struct explore_effects *e,
 	uint32_t groups = explore_groups(parameter);
 	double *draws = calloc(e->draws, sizeof(*draws));
 	struct explore_estimate loss;
-	uint32_t best = 0, i;
+	uint32_t low = groups, high = 0, best = 0, i;
 	bool is_worse;
 
-	for (i = 0; i < groups && draws && rows[i]; i++) {
+	for (i = 0; i < groups && draws; i++) {
+		if (!rows[i])
+			continue;
+		if (low == groups)
+			low = best = i;
+		high = i;
 		if (loss_of(e, rows[i], rows[best], draws).value > 0)
 			best = i;
 	}
 	*curve = (struct curve){.first = best, .last = best, .best = best, .worst = best};
-	for (i = 0; i < groups && draws && rows[i]; i++) {
+	curve->low = low;
+	curve->high = high;
+	for (i = low; i <= high && draws; i++) {
+		if (!rows[i])
+			continue;
 		loss = loss_of(e, rows[best], rows[i], draws);
 		/* Three deviations, since it may be the greatest of many differences. */
 		is_worse = loss.low > loss.value / 3 && loss.value >= LEAST;
@@ -60,7 +70,7 @@ static bool find_curve(const struct explore_effects *e,
 		}
 	}
 	free(draws);
-	return i == groups;
+	return low < high;
 }
 
 /* Write what the metric does, and by how much. Returns false if nothing is seen but chance. */
@@ -70,7 +80,6 @@ static bool tell(const struct explore_effects *e, const struct pem_explore_param
 	const struct explore_metric *metric = &e->results->metrics[0];
 	const char *better = metric->greater_is_better ? "rises" : "falls";
 	const char *worse = metric->greater_is_better ? "falls" : "rises";
-	uint32_t groups = explore_groups(parameter);
 	const char *const *values = parameter->values;
 	const char *first = values[explore_level_of(parameter, curve->first)];
 	const char *last = values[explore_level_of(parameter, curve->last)];
@@ -79,17 +88,17 @@ static bool tell(const struct explore_effects *e, const struct pem_explore_param
 
 	if (curve->worst >= curve->first && curve->worst <= curve->last)
 		return false;
-	if (!parameter->is_ordered || groups == 2)
+	if (!parameter->is_ordered || curve->high - curve->low == 1)
 		snprintf(text, size, "%.60s is best at %.60s = %.60s", metric->name,
 			 parameter->name, values[explore_level_of(parameter, curve->best)]);
-	else if (curve->first && curve->last < groups - 1)
+	else if (curve->first > curve->low && curve->last < curve->high)
 		snprintf(text, size, "%.60s %s up to %.60s = %.60s and %s beyond %.60s = %.60s",
 			 metric->name, better, parameter->name, first, worse, parameter->name,
 			 last);
-	else if (curve->first)
+	else if (curve->first > curve->low)
 		snprintf(text, size, "%.60s %s up to %.60s = %.60s%s", metric->name, better,
 			 parameter->name, first,
-			 curve->first < groups - 1 ? " and no further" : "");
+			 curve->first < curve->high ? " and no further" : "");
 	else
 		snprintf(text, size, "%.60s %s beyond %.60s = %.60s", metric->name, worse,
 			 parameter->name, last);

@@ -38,7 +38,14 @@ function bytes(value) {
 }
 
 const percent = (share) => Number((100 * share).toPrecision(3)) + " %";
-const interval = (e, text) => `${e.value === null ? "unknown" : text(e.value)} (${text(e.low)} to ${text(e.high)})`;
+// A value to the second digit of its error; an error that is 0 or unknown leaves it as it is.
+function rounded(value, half) {
+	const unit = half > 0 && isFinite(half) ? 10 ** (Math.floor(Math.log10(half)) - 1) : 0;
+	return unit ? Number((Math.round(value / unit) * unit).toPrecision(12)) : value;
+}
+
+const estimate = (e, text) => e.value === null ? "unknown" : text(rounded(e.value, (e.high - e.low) / 2));
+const interval = (e, text) => `${estimate(e, text)} (${[e.low, e.high].map((end) => text(rounded(end, (e.high - e.low) / 2))).join(" to ")})`;
 const short = (text, columns) => text.length > columns ? text.slice(0, columns - 1) + "…" : text;
 
 // --- tips: texts of the mark that the pointer or the keyboard is on ---

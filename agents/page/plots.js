@@ -57,7 +57,7 @@ function bars(place, items, label, text) {
 		shape(group, "line", { x1: x(item.low), x2: x(item.high), y1: y + 7.5, y2: y + 7.5, class: "whisker" });
 		for (const end of [item.low, item.high])
 			shape(group, "line", { x1: x(end), x2: x(end), y1: y + 3, y2: y + 12, class: "whisker" });
-		shape(group, "text", { x: x(item.high) + 6, y: y + 12 }, item.value === null ? "unknown" : text(item.value));
+		shape(group, "text", { x: x(item.high) + 6, y: y + 12 }, estimate(item, text));
 	});
 	reachable(svg);
 }

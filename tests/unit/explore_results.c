@@ -317,6 +317,31 @@ static void nothing_is_told_of_refused_values(void **state)
 	trial_space__free(f.space);
 }
 
+static void a_curve_is_of_the_levels_that_were_not_refused(void **state)
+{
+	static const uint32_t counts[3] = {4, 14, 8};
+	struct explore_effects e;
+	char sentence[1200];
+	struct fixture f;
+	size_t i;
+
+	(void)state;
+	make_space(&f, counts, 3);
+	try_some(&f, 80, collapse, 3);
+	for (i = 0; i < 80; i++) {
+		if (f.levels[i][2] == 0 || f.levels[i][2] > 5) {
+			f.trials[i].outcome = PEM_EXPLORE_REFUSED;
+			f.trials[i].values = NULL;
+		}
+	}
+	assert_int_equal(explore_effects__find(&e, &f.results), 0);
+	assert_true(explore_curve__tell(&e, 2, sentence, sizeof(sentence)));
+	assert_non_null(strstr(sentence, "rate rises up to p2 = 3 and falls beyond p2 = 3: "));
+	assert_non_null(strstr(sentence, " worse at 6 on average"));
+	explore_effects__free(&e);
+	trial_space__free(f.space);
+}
+
 static void the_front_is_what_no_trial_beats(void **state)
 {
 	static const uint32_t counts[3] = {4, 14, 8};
@@ -378,6 +403,7 @@ int main(void)
 		cmocka_unit_test(the_gain_is_over_the_reference),
 		cmocka_unit_test(failed_trials_take_no_part),
 		cmocka_unit_test(nothing_is_told_of_refused_values),
+		cmocka_unit_test(a_curve_is_of_the_levels_that_were_not_refused),
 		cmocka_unit_test(the_front_is_what_no_trial_beats),
 		cmocka_unit_test(nothing_measured_is_told),
 	};

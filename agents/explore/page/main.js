@@ -14,7 +14,7 @@ const parameterOf = (name) => data.parameters.find((parameter) => parameter.name
 // The group of a configuration's level, or -1: the page has groups of several levels. A parameter that means nothing there has the first one.
 const groupOf = (parameter, configuration) => parameter.name in configuration ? parameter.levels.findIndex((level) => level.value === configuration[parameter.name]) : 0;
 const valueOf = (trial, of = metric) => trial.values[of.name];
-const error = (trial, of = metric) => of.name in trial.half_intervals ? " ± " + number(Number(trial.half_intervals[of.name].toPrecision(2))) : "";
+const figure = (trial, of = metric, half = trial.half_intervals[of.name]) => number(rounded(valueOf(trial, of), half)) + (half ? " ± " + number(Number(half.toPrecision(2))) : "");
 const measured = data.trials.filter((trial) => typeof valueOf(trial) === "number" && trial.outcome !== "failed" && trial.outcome !== "refused");
 
 // --- head ---
@@ -33,7 +33,7 @@ function head() {
 		return;
 	}
 	const best = data.best;
-	at("verdict").textContent = `Best: ${number(valueOf(best))}${error(best)}${unit(metric)}${unit(metric) ? "" : " " + metric.name} in trial ${best.trial}${data.compared || ""}.`;
+	at("verdict").textContent = `Best: ${figure(best)}${unit(metric)}${unit(metric) ? "" : " " + metric.name} in trial ${best.trial}${data.compared || ""}.`;
 	for (const [name, value] of Object.entries(best.configuration)) {
 		const pair = element("div");
 		pair.append(element("dt", "", name), element("dd", "", value));
@@ -270,7 +270,7 @@ function columnsOf() {
 	const add = (title, value, more) => columns.push({ title, value, ...more });
 	const any = (test) => data.trials.some(test);
 	for (const one of data.metrics) {
-		const text = (trial) => typeof valueOf(trial, one) === "number" ? number(valueOf(trial, one)) + error(trial, one) : "";
+		const text = (trial) => typeof valueOf(trial, one) === "number" ? figure(trial, one) : "";
 		add(one.name + (one.unit ? ` (${one.unit})` : ""), (trial) => valueOf(trial, one), { number: true, text });
 	}
 	if (any((trial) => trial.outcome !== "measured"))
