@@ -344,7 +344,7 @@ def mistakes_have_their_place():
 @test
 def a_figure_is_reproduced():
     "a figure that holds is told to hold, and one that changed is not"
-    folder, env = experiment("""  <parameter name="a" values="1 2"/>
+    folder, env = experiment("""  <parameter name="a" values="1 2 3" default="1"/>
   <command>echo v=$(( {a} * $(cat factor) ))</command>
   <metric name="v" match="v=([0-9]+)"/>""", attributes='policy="grid" runs="2" race="0"')
     with open(folder + "/factor", "w", encoding="utf-8") as out:
@@ -353,8 +353,11 @@ def a_figure_is_reproduced():
     assert json.loads(explore(folder, env, "reproduce", "--trial", "2", "--json")[0])["holds"], "20 is 20"
     with open(folder + "/factor", "w", encoding="utf-8") as out:
         out.write("11")
-    told = json.loads(explore(folder, env, "reproduce", "--trial", "1", "--json", status=5)[0])
-    equal((told["then"], told["now"], told["holds"]), (10, 11, False), "what is told")
+    told = json.loads(explore(folder, env, "reproduce", "--trial", "2", "--json", status=5)[0])
+    equal((told["then"], told["now"], told["holds"]), (20, 22, False), "what is told")
+    out = explore(folder, env, "reproduce", "--trial", "3", status=5)[0]
+    assert out.endswith("Does the defaults' figure hold? --trial 1 shows it.\n"), out
+    assert "--trial" not in explore(folder, env, "reproduce", "--trial", "1", status=5)[0], "the defaults themselves"
 
 
 @test

@@ -11,21 +11,16 @@
 #define CLOSE 0.1
 #define RUNS_AGAIN 3u /* of a configuration whose figure is checked */
 
-/* Which runs a gain is of. */
-static const char *of_runs(const struct trial_gain *gain)
-{
-	return gain->runs ? cli_format(", in %u fresh runs of each, in %s", gain->runs,
-				       gain->in_pairs ? "pairs" : "turns")
-			  : ", by the runs that chose it";
-}
-
 static void print_gain(struct exploration *x, const struct trial_winner *best)
 {
 	struct trial_gain gain = exploration__gain(x, best);
+	const char *runs = gain.runs ? cli_format(", in %u fresh runs of each, in %s", gain.runs,
+						  gain.in_pairs ? "pairs" : "turns")
+				     : ", by the runs that chose it";
 
-	fputs(!gain.value && isnan(gain.low) ? ": the defaults"
-					     : trial_gain__text(gain.value, gain.low, gain.high,
-								"the defaults", of_runs(&gain)),
+	fputs(!gain.value && isnan(gain.low)
+		      ? ": the defaults"
+		      : trial_gain__text(gain.value, gain.low, gain.high, "the defaults", runs),
 	      stdout);
 }
 
@@ -258,12 +253,14 @@ static int compare(const struct exploration *x, const struct trial_figures *then
 {
 	double difference = now->means[0] - then->means[0];
 	double half = trial_figures__half_interval(now, 1, then, 1);
-	const struct trial_measure *metric = x->work.experiment.metrics;
+	const struct trial_experiment *e = &x->work.experiment;
+	const struct trial_measure *metric = e->metrics;
 	const char *before = trial_measure__text(metric, then->means[0], half);
 	const char *after = trial_measure__text(metric, now->means[0], half);
 	uint32_t number = x->request->trial;
 	bool holds = fabs(difference) <= half;
 	bool known = !isnan(half) && (!holds || half <= CLOSE * fabs(then->means[0]));
+	size_t usual;
 
 	if (x->request->json)
 		print_compared(then, now, number, half, known);
@@ -285,6 +282,9 @@ static int compare(const struct exploration *x, const struct trial_figures *then
 		printf("The figure %s: the difference is %+g to %s (95 %%).\n",
 		       holds ? "holds" : "does not hold", pem_rounded(difference - half, half),
 		       trial_measure__text(metric, difference + half, half));
+		if (!holds && e->has_default && (usual = exploration__number(x, e->defaults)) &&
+		    usual != number)
+			printf("Does the defaults' figure hold? --trial %zu shows it.\n", usual);
 	}
 	return cli_finish_output(holds ? CLI_DONE : CLI_DIFFERS);
 }
