@@ -417,6 +417,9 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 		result = check_thread(who, error);
 	if (result)
 		return result;
+	/* If it can't be described, its events come with its first records. */
+	if (who->pid && who->pid != (uint32_t)getpid())
+		pem_session__describe(s, who->pid, NULL, NULL);
 	pem_error__set(error, 0, "%s", "");
 	pem_session__lock(s);
 	context = pem_session__context(s, who, who->pid, PEM_CONTEXT_TARGET);

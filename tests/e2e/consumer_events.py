@@ -208,6 +208,24 @@ def a_running_process():
 
 
 @test
+def an_attached_process():
+    "the events of a process are known by name once a session has attached to it by number"
+    _, path = bakery()
+    module = pemapi()
+    with subprocess.Popen([PEM, "run", "--", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process, \
+            module.Session() as session:
+        equal(process.stdout.readline(), "ready\n", "the program")
+        session.attach(process.pid)
+        statistics = session.statistics(session.events(EVENT), "loaves")
+        statistics.enable()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        equal(process.stdout.readline(), "raised\n", "the program")
+        equal([(v.count, v.sum) for v in statistics.read()], [(10, 45)], "count and sum")
+        process.stdin.close()
+
+
+@test
 def a_process_of_another_user():
     "root describes another user's process by the files that it has mapped, and follows none of their paths"
     if os.geteuid() != 0:

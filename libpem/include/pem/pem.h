@@ -964,8 +964,8 @@ pid_t pem_session__run(struct pem_session *session, char *const argv[],
  * A program can raise application events if it was linked with libpem or started with it preloaded
  * ('pem run -- COMMAND'). Link with 'pkg-config --libs libpem': -lpem alone is left out by linkers
  * that get --as-needed, as stubs refer to nothing of it. Other programs have only the kernel's
- * events. A process is observed as soon as it has been told. Events that neither the catalogue nor
- * the caller describes are observed when the process has described them, some milliseconds later.
+ * events. A context with pid also describes that process (pem_session__describe), so that sets made
+ * later can name its own events; if that fails, they stay unknown. Sets that exist do not grow.
  *
  * Returns how many processes were found that have raised application events, or -errno with error.
  * A process that can raise them and has raised none yet is not counted; it is observed from its
