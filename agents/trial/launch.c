@@ -256,8 +256,7 @@ static bool is_filled(const struct run *run)
 	return false;
 }
 
-/* In a process group of its own: a command that ends its group, by kill 0, ends no more than that.
- */
+/* In a process group of its own: a command that kills its group, by kill 0, does not kill pem. */
 static int spawn_alone(char *const argv[], pid_t *pid)
 {
 	posix_spawnattr_t attributes;
@@ -292,8 +291,10 @@ static int spawn(const struct trial_launch *launch, const int outs[2], pid_t *pi
 {
 	static char shell[] = "/bin/sh", option[] = "-c";
 	char *text = text_of(launch), *argv[] = {shell, option, text, NULL};
-	const struct pem_run_options options = {
-		.size = sizeof(options), .preload_libc = 1, .no_preload = launch->no_preload};
+	const struct pem_run_options options = {.size = sizeof(options),
+						.preload_libc = 1,
+						.no_preload = launch->no_preload,
+						.own_group = 1};
 	int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), rc = own < 0 ? -errno : 0;
 	int own_error = rc ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 

@@ -86,14 +86,15 @@ static void execute(char *const argv[], char **environment)
 	execvpe(argv[0], argv, environment);
 }
 
-static void run_child(char *const argv[], char **environment, int go_fd, int error_fd)
+static void run_child(char *const argv[], char **environment, bool own_group, int go_fd,
+		      int error_fd)
 {
 	int code;
 	char c;
 
 	if (read(go_fd, &c, 1) != 1)
 		_exit(127);
-	code = -pem_run__drop_capabilities();
+	code = own_group && setpgid(0, 0) ? errno : -pem_run__drop_capabilities();
 	if (!code) {
 		execute(argv, environment);
 		code = errno;
@@ -277,7 +278,8 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	}
 	if (!child) {
 		close(go[1]);
-		run_child(argv, pem_environment__variables(environment), go[0], failed[1]);
+		run_child(argv, pem_environment__variables(environment), options->own_group, go[0],
+			  failed[1]);
 	}
 	close(failed[1]);
 	failed[1] = -1;

@@ -24,11 +24,12 @@ SQUARE = """  <parameter name="a" from="1" to="6" default="1"/>
 
 @test
 def a_command_that_ends_its_process_group():
-    "a command that ends its process group has failed, and the others are tried"
-    folder, env = experiment('<parameter name="a" values="TERM KILL 0" environment="A"/><command>kill -$A 0</command>'
-                             '<metric name="seconds" of="time"/>')
-    explore(folder, env, "run")
-    equal(sorted(trials(folder)), ["a=0", "a=KILL", "a=TERM"], "configurations")
+    "a command that ends its process group has failed, also if its events are counted, and the others are tried"
+    for metric in 'of="time"', 'event="APP::Libc::Malloc"':
+        folder, env = experiment('<parameter name="a" values="TERM KILL 0" environment="A"/><command>kill -$A 0; expr 1 + 1</command>'
+                                 '<metric name="m" %s/>' % metric)
+        explore(folder, env, "run")
+        equal(sorted(trials(folder)), ["a=0", "a=KILL", "a=TERM"], "configurations")
 
 
 @test

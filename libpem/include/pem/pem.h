@@ -941,6 +941,12 @@ struct pem_run_options {
 	 * events of the kernel and of the hardware alone. Without effect if a predicate has a gate.
 	 */
 	uint32_t no_preload;
+	/*
+	 * 1: the command begins a process group of its own, as by setpgid(0, 0): a signal that it
+	 * sends to its group does not reach the caller, nor ^C at a terminal the command. Without
+	 * effect on pem_run__exec().
+	 */
+	uint32_t own_group;
 };
 
 /*

@@ -621,7 +621,7 @@ struct session_options {
 struct run_options {
 	bool preload_libc = true, follow = true;
 	std::uint32_t runner_words = 0;
-	bool no_preload = false;
+	bool no_preload = false, own_group = false;
 };
 
 namespace impl
@@ -640,6 +640,7 @@ class command
 		options_.no_follow = !options.follow;
 		options_.runner_words = options.runner_words;
 		options_.no_preload = options.no_preload;
+		options_.own_group = options.own_group;
 	}
 	char *const *argv() const
 	{

@@ -121,7 +121,8 @@ class CallbackCounts(Sized):
 
 
 class RunOptions(Sized):
-    _fields_ = [("size", c_size_t), ("preload_libc", c_int), ("no_follow", c_int), ("runner_words", c_uint32), ("no_preload", c_uint32)]
+    _fields_ = [("size", c_size_t), ("preload_libc", c_int), ("no_follow", c_int), ("runner_words", c_uint32), ("no_preload", c_uint32),
+                ("own_group", c_uint32)]
 
 
 class Balance(ctypes.Structure):

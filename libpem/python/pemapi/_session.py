@@ -42,14 +42,14 @@ def _events_of(events):
     return events._handle
 
 
-def _command(command, preload_libc, follow, runner_words, no_preload):
+def _command(command, preload_libc, follow, runner_words, no_preload, own_group=False):
     """A command and its options, as C takes them."""
     if isinstance(command, (str, bytes)):
         raise TypeError("the command is %r: give a list of words, as ['ls', '-l']" % (command,))
     unsigned(runner_words=runner_words)
     words = [os.fsencode(word) for word in command]
     return (ctypes.c_char_p * (len(words) + 1))(*words), _c.RunOptions(
-        preload_libc=preload_libc, no_follow=not follow, runner_words=runner_words, no_preload=no_preload)
+        preload_libc=preload_libc, no_follow=not follow, runner_words=runner_words, no_preload=no_preload, own_group=own_group)
 
 
 def run_exec(command, preload_libc=True, follow=True, runner_words=0, no_preload=False):
@@ -541,12 +541,12 @@ class Session:
                 return [Process(p.pid, text(p.program)) for p in room[:found]]
             n = found
 
-    def run(self, command, preload_libc=True, follow=True, runner_words=0, no_preload=False):
+    def run(self, command, preload_libc=True, follow=True, runner_words=0, no_preload=False, own_group=False):
         """
         Start a command (a list of words) under the session. Returns its pid; poll() or wait() then. follow is the contrary of
         no_follow; the options are as struct pem_run_options has them.
         """
-        argv, options, why = *_command(command, preload_libc, follow, runner_words, no_preload), _c.Error()
+        argv, options, why = *_command(command, preload_libc, follow, runner_words, no_preload, own_group), _c.Error()
         return check(lib.pem_session__run(self._c(), argv, options, why), why)
 
     def poll(self, timeout_ms=100):
