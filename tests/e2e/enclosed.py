@@ -189,6 +189,8 @@ int main(int argc, char **argv)
 	pthread_create(&t, NULL, thread, NULL);
 	pthread_join(t, NULL);
 	p = fresh(30);
+	if (read(zero, p, 0)) /* its code may not be mapped yet, which is one more fault */
+		return 1;
 	PEM_FLT_PROBE_BEGIN(3, 1);
 	if (read(zero, p, 30 * 4096) != 30 * 4096) /* the kernel takes these faults, for the thread */
 		return 1;
