@@ -85,7 +85,9 @@ static enum doctor_state state_of(const struct doctor *doctor, const char *check
 	return DOCTOR_NO;
 }
 
-/* Add a line about everything: what can be recorded. The lines above it tell why, and what helps.
+/*
+ * Add a row about everything: which events can be recorded. The rows above it tell why, and the
+ * remedy. It fits in one line of 80 columns, so its text has 51 characters at most.
  */
 static void add_verdict(struct doctor *doctor)
 {
@@ -98,12 +100,11 @@ static void add_verdict(struct doctor *doctor)
 	if (state_of(doctor, "runtime folder") == DOCTOR_NO ||
 	    state_of(doctor, "room for buffers") == DOCTOR_NO)
 		doctor__add(doctor, "verdict", DOCTOR_NO, NULL,
-			    "pem can't record here: there is no folder or memory for buffers");
+			    "can't record: no folder or no memory for buffers");
 	else
 		doctor__add(doctor, "verdict", full ? DOCTOR_OK : DOCTOR_LIMITED, NULL,
-			    "pem can record here: %s of the events of programs, %s of the "
-			    "kernel's, %s of the counters",
-			    words[programs], words[kernel], words[counters]);
+			    "program events: %s; kernel: %s; counters: %s", words[programs],
+			    words[kernel], words[counters]);
 }
 
 static int run(const struct cli_verb *verb, int argc, char **argv)
