@@ -125,7 +125,7 @@ install: $(if $(AS_BUILT),,all)
 	$(call put,644,libpem/jvm/pem/Probe.java,$(sharedir)/pem/java/pem)
 	$(call put,644,$(CATALOGUE_STUBS),$(incdir)/stubs)
 	$(call put,644,$(wildcard spec/*.xsd spec/*/*.xml),$(sharedir)/pem/spec)
-	$(call put,644,$(wildcard examples/explore/*.xml),$(sharedir)/pem/explore)
+	$(call put,644,$(wildcard examples/explore/*.xml examples/explore/*.c),$(sharedir)/pem/explore)
 	$(call put,644,libpem/valgrind.supp,$(sharedir)/pem)
 	$(call put,644,$(wildcard LICENSES/*.txt),$(sharedir)/doc/pem/LICENSES)
 	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'

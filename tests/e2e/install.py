@@ -315,6 +315,27 @@ def uninstall_of_a_list_that_leads_out():
 
 
 @test
+def uninstall_in_a_folder_of_another_user():
+    "make uninstall as root removes nothing if another user owns a folder on the way to a file"
+    if os.geteuid() != 0:
+        skip("only root can give a folder to another user")
+    root = tmp()
+    os.makedirs(root + "/stage/usr/share/pem")
+    os.mkdir(root + "/mine")
+    open(root + "/mine/kept", "w", encoding="ascii").close()
+    os.symlink(root + "/mine", root + "/stage/usr/share/pem/doc")
+    listed = root + "/stage/usr/share/pem/installed"
+    with open(listed, "w", encoding="ascii") as out:
+        out.write("/usr/share/pem/doc/kept\n")
+    os.chown(root + "/stage/usr/share", 65534, 65534)
+    rc, _, err = run([ROOT + "/tools/uninstall", root + "/stage", listed], env=AWAY)
+    assert rc and "/usr/share in %s/stage belongs to another user" % root in err, (rc, err)
+    equal((os.listdir(root + "/mine"), os.path.exists(listed)), (["kept"], True), "files")
+    os.chown(root + "/stage/usr/share", 0, 0)
+    equal(run([ROOT + "/tools/uninstall", root + "/stage", listed], env=AWAY)[0], 0, "exit status once it is root's")
+
+
+@test
 def names_that_the_shell_reads():
     "a DESTDIR with a quote, a command, a backslash or a newline is refused before anything is run or made"
     for odd in "a'; touch made; '", 'b"c', "d`touch made`", "e\\nf", "g\nh", "$$(touch made)":
