@@ -71,7 +71,9 @@ static int run(const struct database *database, sqlite3 *db, const char *key, co
 
 static int connect(const struct database *database, sqlite3 **db, struct pem_error *error)
 {
-	int code = sqlite3_open_v2(database->path, db, SQLITE_OPEN_READWRITE, NULL);
+	/* The path has no link: its owner may have put one there since it was resolved. */
+	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW;
+	int code = sqlite3_open_v2(database->path, db, flags, NULL);
 
 	sqlite3_busy_timeout(*db, BUSY_MS);
 	return code ? fail(*db, code, database, error) : 0;

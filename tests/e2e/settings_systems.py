@@ -70,6 +70,24 @@ def pragmas_in_a_database_of_wal():
 
 
 @test
+def a_databases_folder_became_a_link():
+    "no database is changed through a symbolic link that took the place of its folder"
+    need("sqlite3")
+    home, other = tmp(), tmp()
+    os.mkdir(home + "/data")
+    path = home + "/data/a.db"
+    for where in path, other + "/a.db":
+        with sqlite3.connect(where) as db:
+            db.execute("create table t(a)")
+    with agent(("pragma", "page_size", "page_size", path)) as one:
+        equal(one.apply("8192"), "0", "applied")
+        os.rename(home + "/data", home + "/aside")
+        os.symlink(other, home + "/data")
+        has(one.restore(), "-116 ", path, "leads to " + other, "its first page_size was 4096")
+        equal(pragma(other + "/a.db", "page_size"), 4096, "the database behind the link")
+
+
+@test
 def pragmas_of_a_connection():
     "a connection's pragma is tried and not stored; words that SQLite documents for its numbers are the same"
     path = database()
