@@ -303,6 +303,7 @@ void pem_process__become_child(void)
 
 static void after_fork_in_child(void)
 {
+	bool is_own; /* is the state the child's already, after another library's handler? */
 	int saved_errno;
 
 	pem_rights__end_dispatch();
@@ -314,14 +315,14 @@ static void after_fork_in_child(void)
 		return;
 	}
 	saved_errno = errno;
-	/* After another library's handler the state may be the child's own already. */
-	if (at_fork.lock && at_fork.child_waits && !(wiped_on_fork && life.here) &&
+	is_own = wiped_on_fork && life.here;
+	if (at_fork.lock && at_fork.child_waits && !is_own &&
 	    pem_standby__begin_child(started_id())) {
 		restore_after_fork();
 		return;
 	}
 	life.lock = pem_rights__thread_id();
-	if (!wiped_on_fork || !life.here)
+	if (!is_own)
 		pem_process__become_child();
 	life.lock = 0;
 	if (at_fork.lock)
@@ -349,7 +350,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	errno = saved_errno;
 }
 
-/* Behind attach (libc/attach.c), which knows whether the process can be on standby. */
+/* After attach (libc/attach.c), which knows whether the process can be on standby. */
 __attribute__((constructor(103))) static void join(void)
 {
 	int saved_errno = errno;

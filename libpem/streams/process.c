@@ -2,10 +2,16 @@
 /* process.c - facts about a process from its files in /proc */
 #include "streams/streams.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 unsigned long pem_streams__own_id(const char *status_path)
 {
@@ -40,4 +46,35 @@ bool pem_streams__uses_gstreamer(uint32_t pid)
 	if (file)
 		fclose(file);
 	return found;
+}
+
+/* The device of memory that memfd_create() makes: all of it has the same. 0: unknown. */
+static dev_t memory_device(void)
+{
+	int fd = memfd_create("pem", MFD_CLOEXEC);
+	struct stat status = {.st_dev = 0};
+
+	if (fd >= 0) {
+		fstat(fd, &status);
+		close(fd);
+	}
+	return status.st_dev;
+}
+
+int pem_streams__open_memory(const char *link, int flags)
+{
+	int fd = -1, handle = open(link, O_PATH | O_CLOEXEC);
+	char path[32];
+	struct statx about;
+
+	if (handle < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
+	if (statx(handle, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &about) == 0) {
+		errno = ENOENT;
+		if (makedev(about.stx_dev_major, about.stx_dev_minor) == memory_device())
+			fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
+	}
+	close(handle);
+	return fd;
 }

@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,45 +74,10 @@ static bool is_known(const struct pem_streams *streams, const struct stat *statu
 	return false;
 }
 
-/* The device of memory that memfd_create() makes: all of it has the same. 0: unknown. */
-static dev_t memory_device(void)
-{
-	int fd = memfd_create("pem", MFD_CLOEXEC);
-	struct stat status = {.st_dev = 0};
-
-	if (fd >= 0) {
-		fstat(fd, &status);
-		close(fd);
-	}
-	return status.st_dev;
-}
-
-/*
- * Open the memory that a link of the process leads to, or fail with errno. ENOENT: it leads to
- * something else now, which is not opened, as to open a file may wait for its file system.
- */
-static int open_memory(const char *link, int flags)
-{
-	int fd = -1, handle = open(link, O_PATH | O_CLOEXEC);
-	char path[32];
-	struct statx about;
-
-	if (handle < 0)
-		return -1;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
-	if (statx(handle, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &about) == 0) {
-		errno = ENOENT;
-		if (makedev(about.stx_dev_major, about.stx_dev_minor) == memory_device())
-			fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
-	}
-	close(handle);
-	return fd;
-}
-
 /* Add what a link of the process leads to, if it is such memory and new. */
 static int add(struct pem_streams *streams, const char *path)
 {
-	int fd = open_memory(path, O_RDONLY), result = 0;
+	int fd = pem_streams__open_memory(path, O_RDONLY), result = 0;
 	const struct pem_stream_page *page = MAP_FAILED;
 	struct stat status, again;
 	uint32_t entry_count;
@@ -145,7 +109,7 @@ static int add(struct pem_streams *streams, const char *path)
 		munmap((void *)(uintptr_t)page, PEM_STREAM_BYTES);
 		return result < 0 ? result : 0;
 	}
-	fd = open_memory(path, O_RDWR);
+	fd = pem_streams__open_memory(path, O_RDWR);
 	if (fd >= 0 && (!is_shown(fd, &again) || again.st_dev != status.st_dev ||
 			again.st_ino != status.st_ino)) {
 		close(fd);

@@ -11,8 +11,7 @@ from consumers import python
 from preload import compile_program
 from tap import BUILD, PEM, ROOT, equal, run, run_all, skip, test, tmp
 
-VERBS = ("list", "record", "stat", "report", "diff", "export", "doctor", "mark", "gen", "spec", "snapshot", "lab", "db",
-         "page-size")
+VERBS = "list record stat report diff export doctor mark gen spec snapshot lab db page-size".split()
 
 
 def fails(command, status, *words, **more):
@@ -304,8 +303,7 @@ def doctor_has_a_verdict():
     words = {"ok": "all", "limited": "some", "no": "none"}
     equal(checks[-1]["detail"], "program events: %s; kernel: %s; counters: %s" % tuple(
         words[states[name + " events"]] for name in ("stub", "kernel", "counter")), "verdict")
-    last = run([PEM, "doctor"])[1].splitlines()[-1]
-    equal(last.split(maxsplit=2), [checks[-1]["state"], "verdict", checks[-1]["detail"]], "last line")
+    equal(run([PEM, "doctor"])[1].splitlines()[-1].split(maxsplit=2), [checks[-1]["state"], "verdict", checks[-1]["detail"]], "last line")
     last = run([PEM, "doctor"], env={"PEM_RUNTIME_DIR": "/proc/nowhere"})[1].splitlines()[-1]
     equal(last.split()[:2], ["no", "verdict"], "last line without a runtime folder")
 

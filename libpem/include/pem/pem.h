@@ -976,7 +976,7 @@ pid_t pem_session__run(struct pem_session *session, char *const argv[],
  * Returns how many processes were found that have raised application events, or -errno with error.
  * A process that can raise them and has raised none yet is not counted; it is observed from its
  * first event on. If the context names a process that can raise none, because it was not started
- * with libpem, or none of the events that handles of the session have enabled, because their
+ * with libpem, or none of the events that handles of the session are registered for, because their
  * library was not loaded into it, then error has a sentence that says so, which the log gets as a
  * warning, too: statistics of these events there stay 0. In all other cases of success error has no
  * text. -ESRCH: no such process or thread; -EPERM: another user's; -EUSERS: eight sessions observe
