@@ -75,6 +75,29 @@ same() {
 same
 result "both paths record the same events with the same fields of the same command" $? "$said"
 
+# How many processes of busybox, also as it runs itself again, ended in a trace, by number and start, and the least of their numbers.
+ended() {
+	columns "$1" event process pid process_start_ns | grep -E '^OS::Process::Exit,(busybox|exe),' | sort -u |
+		awk -F, '{ n++; if (n == 1 || $3 < least) least = $3 } END { print n + 0, least + 0 }'
+}
+# Their numbers inside are those of this machine's kernel threads.
+in_a_namespace() {
+	children='i=0; while [ $i -lt 20 ]; do /bin/busybox cat /dev/null; i=$((i + 1)); done'
+	for path in m b; do
+		[ $path = b ] && plugins=$work/without
+		record $path -e OS::Syscall::Enter,OS::Process::Exec,OS::Process::Exit -- busybox unshare -p -f busybox sh -c "$children"
+		status=$?
+		plugins=
+		echo "$path: by $(by $path), ended $(ended $path)" >>"$said"
+		[ $status = 0 ] || return 1
+		# The shell, its children and unshare, all younger than this shell.
+		[ "$(ended $path | cut -d' ' -f1)" = 22 ] && [ "$(ended $path | cut -d' ' -f2)" -gt $$ ] || return 1
+	done
+	[ "$(by m)$(by b)" = "module BPF " ]
+}
+in_a_namespace
+result "processes of an inner pid namespace stand under numbers of their own, by both paths" $? "$said"
+
 # kmem_cache_alloc is no event of the module's: nothing installed describes its types.
 mixed() {
 	pem list --json OS::Mem::KmemCacheAlloc | grep -q '"path":"bpf"' || { echo "not served by BPF" >"$said"; return 1; }
