@@ -324,11 +324,11 @@ static int restore(struct settings_agent *agent, const struct settings_change *c
 		/* CONFIG SET ends with its server. */
 		return rc == -ECONNREFUSED && change->way == SETTINGS_REDIS ? 0 : rc;
 	rc = 1;
-	/* Both are paths without links, unless its owner has put one there since. */
+	/* Both are paths without links, unless the owner of a folder has made one since. */
 	if (strcmp(g.in, change->in))
 		rc = settings_fail(error, -ESTALE,
 				   "%s leads to %s now, which stays as it is; its first %s was %s",
-				   change->in, g.in, change->key, change->first);
+				   change->in, g.in, change->key, change->first ?: "unset");
 	else if (!g.way->first)
 		rc = is_first(&g, change);
 	if (rc == 1)

@@ -48,32 +48,39 @@ bool pem_streams__uses_gstreamer(uint32_t pid)
 	return found;
 }
 
-/* The device of memory that memfd_create() makes: all of it has the same. 0: unknown. */
-static dev_t memory_device(void)
+/*
+ * Is a file memory of memfd_create()? All such memory has one device. Returns -1 with errno if
+ * that can't be known. Does not ask the file's file system.
+ */
+static int is_memory(int handle)
 {
-	int fd = memfd_create("pem", MFD_CLOEXEC);
-	struct stat status = {.st_dev = 0};
+	int own = memfd_create("pem", MFD_CLOEXEC), result = -1;
+	struct stat status;
+	struct statx about;
 
-	if (fd >= 0) {
-		fstat(fd, &status);
-		close(fd);
-	}
-	return status.st_dev;
+	if (own < 0)
+		return -1;
+	if (fstat(own, &status) == 0 &&
+	    statx(handle, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &about) == 0)
+		result = makedev(about.stx_dev_major, about.stx_dev_minor) == status.st_dev;
+	close(own);
+	return result;
 }
 
 int pem_streams__open_memory(const char *link, int flags)
 {
-	int fd = -1, handle = open(link, O_PATH | O_CLOEXEC);
+	int handle = open(link, O_PATH | O_CLOEXEC), fd;
 	char path[32];
-	struct statx about;
 
 	if (handle < 0)
 		return -1;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
-	if (statx(handle, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &about) == 0) {
+	fd = is_memory(handle);
+	if (fd == 1) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
+		fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
+	} else if (fd == 0) {
 		errno = ENOENT;
-		if (makedev(about.stx_dev_major, about.stx_dev_minor) == memory_device())
-			fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
+		fd = -1;
 	}
 	close(handle);
 	return fd;

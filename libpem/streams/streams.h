@@ -31,8 +31,9 @@ unsigned long pem_streams__own_id(const char *status_path);
 /* Has the process mapped the library of GStreamer? */
 bool pem_streams__uses_gstreamer(uint32_t pid);
 /*
- * Open the memory that a link of the process leads to, or fail with errno. ENOENT: it leads to
- * something else now, which is not opened, as to open a file may wait for its file system.
+ * Open the memory that a link of the process leads to. Returns a descriptor, or -1 with errno.
+ * ENOENT: the link leads to another file now. That file is not opened, because its file system
+ * might not answer.
  */
 int pem_streams__open_memory(const char *link, int flags);
 

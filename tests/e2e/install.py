@@ -316,7 +316,7 @@ def uninstall_of_a_list_that_leads_out():
 
 @test
 def uninstall_in_a_folder_of_another_user():
-    "make uninstall as root removes nothing if another user owns a folder on the way to a file"
+    "make uninstall as root removes nothing if another user can replace a folder on the way to a file"
     if os.geteuid() != 0:
         skip("only root can give a folder to another user")
     root = tmp()
@@ -332,6 +332,10 @@ def uninstall_in_a_folder_of_another_user():
     assert rc and "/usr/share in %s/stage belongs to another user" % root in err, (rc, err)
     equal((os.listdir(root + "/mine"), os.path.exists(listed)), (["kept"], True), "files")
     os.chown(root + "/stage/usr/share", 0, 0)
+    os.chmod(root + "/stage/usr/share", 0o777)
+    rc, _, err = run([ROOT + "/tools/uninstall", root + "/stage", listed], env=AWAY)
+    assert rc and "everybody can replace files of /usr/share in " in err, (rc, err)
+    os.chmod(root + "/stage/usr/share", 0o755)
     equal(run([ROOT + "/tools/uninstall", root + "/stage", listed], env=AWAY)[0], 0, "exit status once it is root's")
 
 

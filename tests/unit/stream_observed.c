@@ -500,7 +500,9 @@ static void last_numbers_stay(void **state)
 		close(to[i]), close(from[i]);
 }
 
-/* In a root of this process alone: how often a file was opened whose link is as a queue's memory.
+/*
+ * In a root of this process alone: was a file opened whose link reads as that of a queue's memory?
+ * -1: no namespace; other negative numbers: a step failed.
  */
 static int opens_of_a_file(const char *root)
 {
@@ -517,8 +519,8 @@ static int opens_of_a_file(const char *root)
 	fd = open(name, O_RDWR | O_CREAT, 0600);
 	if (fd < 0 || inotify_add_watch(notify, name, IN_OPEN) < 0 || unlink(name))
 		return -3;
-	streams = observe(getpid());
-	if (pem_streams__read(streams, NULL) != 0)
+	streams = pem_streams__open((uint32_t)getpid(), NULL);
+	if (!streams || pem_streams__read(streams, NULL) != 0)
 		return -4;
 	pem_streams__close(streams);
 	return read(notify, events, sizeof(events)) > 0;
