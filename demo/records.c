@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * records.c - walks a list of 10,000 records of 4 KiB in random order, and reads a line of each: the
- * program that the demo makes quicker
+ * records.c - walks a list of 10,000 records of 4 KiB in random order, and reads a line of each:
+ * the program that the demo makes quicker
  *
  * The lines that are read take 640 KB, which caches hold, and the records take many times the pages
  * of 4 KiB that a TLB has entries for, so that most of the time is that of translation.

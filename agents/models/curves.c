@@ -29,7 +29,7 @@ static struct explore_estimate loss_of(const struct explore_effects *e, const do
 	return explore_estimate_of(draws, e->draws);
 }
 
-/* Returns false if fewer than two levels are allowed, or there is no memory. */
+/* Returns false if fewer than two levels are allowed, or if memory runs out. */
 static bool find_curve(const struct explore_effects *e,
 		       const struct pem_explore_parameter *parameter, const double *const *rows,
 		       struct curve *curve)

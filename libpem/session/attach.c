@@ -417,7 +417,7 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 		result = check_thread(who, error);
 	if (result)
 		return result;
-	/* If it can't be described, its events come with its first records. */
+	/* If the process can't be described, sets can't name its own events. */
 	if (who->pid && who->pid != (uint32_t)getpid())
 		pem_session__describe(s, who->pid, NULL, NULL);
 	pem_error__set(error, 0, "%s", "");

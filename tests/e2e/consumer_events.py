@@ -185,6 +185,15 @@ def codegen_that_dies():
     assert "pem-codegen ended with status 3 as it read" in said and "no space" in said, said
 
 
+def raise_and_read(process, statistics):
+    """Let the bakery's program raise its events, look at their statistics, and end it."""
+    process.stdin.write("\n")
+    process.stdin.flush()
+    equal(process.stdout.readline(), "raised\n", "the program")
+    equal([(v.count, v.sum) for v in statistics.read()], [(10, 45)], "count and sum")
+    process.stdin.close()
+
+
 @test
 def a_running_process():
     "the events of a process that runs are known by name before it raises any, and counted"
@@ -199,11 +208,7 @@ def a_running_process():
         statistics = session.statistics(events, "loaves")
         statistics.enable()
         equal(session.attach(process.pid), 1, "processes")
-        process.stdin.write("\n")
-        process.stdin.flush()
-        equal(process.stdout.readline(), "raised\n", "the program")
-        equal([(v.count, v.sum) for v in statistics.read()], [(10, 45)], "count and sum")
-        process.stdin.close()
+        raise_and_read(process, statistics)
     refused(lambda: module.Session().describe(process.pid), errno.ESRCH)
 
 
@@ -218,11 +223,7 @@ def an_attached_process():
         session.attach(process.pid)
         statistics = session.statistics(session.events(EVENT), "loaves")
         statistics.enable()
-        process.stdin.write("\n")
-        process.stdin.flush()
-        equal(process.stdout.readline(), "raised\n", "the program")
-        equal([(v.count, v.sum) for v in statistics.read()], [(10, 45)], "count and sum")
-        process.stdin.close()
+        raise_and_read(process, statistics)
 
 
 @test

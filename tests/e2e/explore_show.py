@@ -358,6 +358,20 @@ def page_of_scaling():
 
 
 @test
+def the_page_rounds_to_the_error():
+    "of runs of 10 and 12 the page prints 11 ± 13, and no digits beyond that"
+    folder, env = experiment("""  <parameter name="a" values="1 2"/>
+  <command>echo >>n-{a}; echo v=$((8 * {a} + 2 * $(wc -l &lt;n-{a})))</command>
+  <metric name="v" match="v=([0-9]+)" unit="s"/>""", attributes='policy="grid" runs="2" race="0"')
+    page = tmp() + "/page.html"
+    explore(folder, env, "run")
+    explore(folder, env, "show", "--html", page)
+    b = opened(page)
+    assert b.script("return document.querySelector('#verdict').textContent").startswith("Best: 11 ± 13 s in trial 1"), "verdict"
+    equal(b.script("return [rounded(78165, 15000), rounded(4.34, 3), rounded(4.34, 0), rounded(0.5, 1e-9)]"), [78000, 4.3, 4.34, 0.5], "rounded")
+
+
+@test
 def the_page_shows_it():
     "the page has the best, a bar for what matters, a heat map for each page size, curves, and a row for each trial"
     path, page = page_of_scaling()

@@ -942,9 +942,9 @@ struct pem_run_options {
 	 */
 	uint32_t no_preload;
 	/*
-	 * 1: the command begins a process group of its own, as by setpgid(0, 0): a signal that it
-	 * sends to its group does not reach the caller, nor ^C at a terminal the command. Without
-	 * effect on pem_run__exec().
+	 * 1: the command begins a process group of its own, as by setpgid(0, 0). A signal that it
+	 * sends to its group does not reach the caller. ^C at the caller's terminal does not reach
+	 * the command. Without effect on pem_run__exec().
 	 */
 	uint32_t own_group;
 };
@@ -970,8 +970,9 @@ pid_t pem_session__run(struct pem_session *session, char *const argv[],
  * A program can raise application events if it was linked with libpem or started with it preloaded
  * ('pem run -- COMMAND'). Link with 'pkg-config --libs libpem': -lpem alone is left out by linkers
  * that get --as-needed, as stubs refer to nothing of it. Other programs have only the kernel's
- * events. A context with pid also describes that process (pem_session__describe), so that sets made
- * later can name its own events; if that fails, they stay unknown. Sets that exist do not grow.
+ * events. A context with pid also describes that process (pem_session__describe): sets made later
+ * can name its own events. If the process can't be described, they stay unknown, and attach goes on
+ * without an error. Sets that exist do not grow.
  *
  * Returns how many processes were found that have raised application events, or -errno with error.
  * A process that can raise them and has raised none yet is not counted; it is observed from its
